@@ -1,0 +1,52 @@
+# The commands of this book: `make help` lists them.
+# PYTHON=/path/to/python3.13 names the Python that .venv is made with.
+.DEFAULT_GOAL := help
+.PHONY: help book test serve lab sync refresh lint clean
+RUN := .venv/bin/python -m
+CODE := tools tests snippets book/_ext benchmarks conftest.py
+
+help: ## list these commands
+	@grep -E '^[a-z]+: ## ' Makefile | sed -E 's/^([a-z]+): ## /make \1	/' | expand -t 16
+
+book: ## build the site; all it needs is installed into .venv
+	@TASK=book sh tools/bootstrap.sh book
+	@$(RUN) tools.sync --check
+	@$(RUN) tools.form --toc
+	@.venv/bin/jupyter-book build . -W -n --keep-going -q >/dev/null || { rm -rf _build; exit 1; }
+	@echo "the book is built: _build/html/index.html"
+
+test: ## run all checks: notebooks, claims, tools, form, site in a browser
+	@TASK=test sh tools/bootstrap.sh all
+	@$(MAKE) --no-print-directory lint
+	@rm -rf _build
+	@$(MAKE) --no-print-directory book
+	@$(RUN) tools.chromium
+	@$(RUN) pytest -n 2 --dist loadscope notebooks tests
+
+serve: ## show the site and build it again after each change [PORT=8000]
+	@TASK=serve sh tools/bootstrap.sh book
+	@$(RUN) tools.serve $(or $(PORT),8000)
+
+lab: ## open the notebooks in JupyterLab
+	@TASK=lab sh tools/bootstrap.sh all
+	@$(RUN) jupyterlab notebooks
+
+sync: ## copy snippets, addresses and lists of claims to where they are shown
+	@TASK=sync sh tools/bootstrap.sh book
+	@$(RUN) tools.sync
+
+refresh: ## execute notebooks and store their outputs [NB=05]
+	@TASK=refresh sh tools/bootstrap.sh all
+	@$(RUN) tools.refresh $(if $(NB),'$(NB)')
+
+lint: ## check code, spelling, the notebooks' form and the workflows
+	@TASK=lint sh tools/bootstrap.sh all
+	@$(RUN) ruff check -q $(CODE) notebooks
+	@$(RUN) ruff format -q --check $(CODE)
+	@.venv/bin/codespell
+	@$(RUN) tools.form
+	@$(RUN) tools.sync --check
+	@$(RUN) tools.workflows
+
+clean: ## remove what was built; .venv stays
+	@rm -rf _build .pytest_cache .ruff_cache

@@ -1,0 +1,124 @@
+"""How a chapter's page differs from its notebook: its number, its claims, its set-up.
+
+- The title carries the chapter's number, which stands in the file's name.
+- A cell tagged `claim` shows its sentence in a banner above the code that asserts it.
+  The banner has a permanent address, and prose refers to it with {ref}`claim-3-4`.
+- The folded set-up cell is labelled as such.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools import chapters
+from tools.errors import UserError
+
+LOGGER = logging.getLogger(__name__)
+
+
+def sentence_nodes(sentence: str) -> list[nodes.Node]:
+    """A claim's sentence, with what stands between backticks as code."""
+    return [
+        nodes.literal("", part) if index % 2 else nodes.Text(part)
+        for index, part in enumerate(re.split(r"`([^`]+)`", sentence))
+        if part
+    ]
+
+
+def link(target: str, text: str, docname: str, css: str) -> addnodes.pending_xref:
+    """A link to a labelled place of the book, which Sphinx checks."""
+    return addnodes.pending_xref(
+        "",
+        nodes.inline("", text, classes=[css]),
+        refdomain="std",
+        reftype="ref",
+        reftarget=target,
+        refexplicit=True,
+        refwarn=True,
+        refdoc=docname,
+    )
+
+
+class ChapterPage(SphinxTransform):
+    """Dress a chapter's page."""
+
+    default_priority = 400
+
+    def apply(self) -> None:
+        """Number the title and mark the claims of a chapter, once it is parsed."""
+        path = Path(self.env.doc2path(self.env.docname))
+        if not chapters.NAME.fullmatch(path.name):
+            return
+        self.number_title(chapters.chapter_number(path))
+        try:
+            notebook = chapters.read(path)
+            claims = {claim.cell: claim for claim in chapters.claims(path, notebook)}
+        except UserError as error:
+            LOGGER.warning("%s", error, type="book", subtype="claim")
+            return
+        for cell in self.document.findall(is_code_cell):
+            self.label_setup(cell, notebook.cells[cell["cell_index"]])
+            claim = claims.get(cell["cell_index"])
+            if claim is not None:
+                self.mark(cell, claim)
+
+    def number_title(self, number: int) -> None:
+        """Put the chapter's number in front of its title."""
+        title = self.document.next_node(nodes.title)
+        if title is not None:
+            title.insert(0, nodes.inline("", f"{number}. ", classes=["chapter-number"]))
+
+    def label_setup(self, node: nodes.container, cell: nbformat.NotebookNode) -> None:
+        """Say on the fold that what it hides is the set-up."""
+        if chapters.is_setup(cell):
+            node["prompt_show"] = "Show the set-up code"
+            node["prompt_hide"] = "Hide the set-up code"
+
+    def mark(self, cell: nodes.container, claim: chapters.Claim) -> None:
+        """Move a claim's sentence from the code to a banner above it."""
+        for code in cell.findall(nodes.literal_block):
+            if "cell_input" in code.parent["classes"]:
+                _, rest = chapters.split_claim(code.astext())
+                code.rawsource = rest
+                code.children = []
+                code += nodes.Text(rest)
+                break
+        cell.insert(0, self.banner(claim))
+
+    def banner(self, claim: chapters.Claim) -> nodes.container:
+        """The banner: a label that links to itself, the sentence, the ledger."""
+        docname = self.env.docname
+        label = nodes.reference(
+            "", f"Claim {claim.label}:", refid=claim.anchor, classes=["claim-label"]
+        )
+        text = nodes.paragraph("", "", label, nodes.Text(" "), classes=["claim-text"])
+        text += sentence_nodes(claim.sentence)
+        text += nodes.Text(" ")
+        text += link(f"ledger-{claim.anchor}", "ledger", docname, "claim-ledger")
+        banner = nodes.container("", text, classes=["claim"], ids=[claim.anchor])
+        standard = self.env.get_domain("std")
+        standard.labels[claim.anchor] = (docname, claim.anchor, f"Claim {claim.label}")
+        standard.anonlabels[claim.anchor] = (docname, claim.anchor)
+        return banner
+
+
+def is_code_cell(node: nodes.Node) -> bool:
+    """Whether a node is one of a notebook's code cells."""
+    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the extension."""
+    app.add_transform(ChapterPage)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

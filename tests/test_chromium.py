@@ -1,0 +1,95 @@
+"""The search for a browser."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools import chromium
+from tools.errors import UserError
+
+
+@pytest.fixture
+def bare_machine(monkeypatch):
+    """A machine without any browser."""
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setattr(chromium, "COMMANDS", ())
+    monkeypatch.setattr(chromium, "MAC_APPLICATIONS", ())
+    monkeypatch.setattr(chromium, "find_download", lambda: None)
+    return monkeypatch
+
+
+def program(path):
+    """A file that can be run."""
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_chosen_browser_comes_first(bare_machine, tmp_path):
+    chosen = program(tmp_path / "browser")
+    bare_machine.setenv("CHROMIUM", str(chosen))
+    assert chromium.find() == str(chosen)
+
+
+def test_a_chosen_browser_that_is_missing_is_an_error(bare_machine, tmp_path, capsys):
+    bare_machine.setenv("CHROMIUM", str(tmp_path / "absent"))
+    with pytest.raises(UserError, match=r"CHROMIUM=.*absent.*unset it"):
+        chromium.find()
+    assert chromium.main() == 1
+    assert capsys.readouterr().err.startswith("error: CHROMIUM=")
+
+
+@pytest.mark.parametrize("name", ["chromium", "google-chrome-stable"])
+def test_a_command_of_the_system_is_found(bare_machine, tmp_path, name):
+    path = program(tmp_path / name)
+    bare_machine.setenv("PATH", str(tmp_path))
+    bare_machine.setattr(chromium, "COMMANDS", ("chromium", "google-chrome-stable"))
+    assert chromium.find() == str(path)
+
+
+def test_an_application_on_a_mac_is_found(bare_machine, tmp_path):
+    path = program(tmp_path / "Google Chrome")
+    bare_machine.setattr(chromium, "MAC_APPLICATIONS", (str(path),))
+    assert chromium.find() == str(path)
+
+
+def test_an_earlier_download_is_found(bare_machine):
+    bare_machine.setattr(chromium, "find_download", lambda: "/downloads/chrome")
+    assert chromium.find() == "/downloads/chrome"
+
+
+def test_the_second_way_is_tried_where_the_first_fails(bare_machine):
+    tried = []
+
+    def fails():
+        tried.append("download")
+        return False
+
+    def works():
+        tried.append("package")
+        bare_machine.setattr(chromium, "find_download", lambda: "/usr/bin/chromium")
+        return True
+
+    assert chromium.get((fails, works)) == "/usr/bin/chromium"
+    assert tried == ["download", "package"]
+
+
+def test_no_way_left_says_how_to_get_one(bare_machine):
+    with pytest.raises(UserError, match="playwright install chromium"):
+        chromium.get((lambda: False,))
+
+
+def test_a_package_is_installed_by_root_only(bare_machine):
+    bare_machine.setattr(chromium.os, "geteuid", lambda: 1000)
+    bare_machine.setattr(chromium, "succeeds", lambda *_: pytest.fail("ran"))
+    assert chromium.install_package() is False
+
+
+def test_a_program_that_fails_or_is_missing_has_not_succeeded():
+    assert chromium.succeeds("true")
+    assert not chromium.succeeds("false")
+    assert not chromium.succeeds("no-such-program-here")
+
+
+def test_a_browser_is_here():
+    assert chromium.get()

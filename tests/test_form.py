@@ -1,0 +1,377 @@
+"""Each rule of the form: a good chapter passes, one change gives one message."""
+
+import re
+
+import nbformat
+import notebook_factory as factory
+import pytest
+from nbformat import v4
+
+from tools import form
+
+IMAGE = v4.new_output("display_data", data={"image/png": "aGVsbG8="})
+
+
+def messages(house):
+    return form.book_problems(house)
+
+
+def test_a_good_chapter_has_no_problem(house, capsys):
+    assert form.main([], root=house) == 0
+    assert capsys.readouterr().out == ""
+
+
+def set_source(start, old, new):
+    """Change the source of the cell that starts so."""
+
+    def change(notebook):
+        cell = factory.find(notebook, start)
+        assert old in cell.source
+        cell.source = cell.source.replace(old, new)
+
+    return change
+
+
+def add_text(text):
+    """Add a text to the cell below `## Add`."""
+    return set_source("## Add", "What is the sum?", f"What is the sum?\n\n{text}")
+
+
+def add_code(source, *outputs, **metadata):
+    """Add a code cell below `## Add`."""
+
+    def change(notebook):
+        cell = factory.code(source, *outputs, **metadata)
+        cell.id = "added"
+        notebook.cells.insert(4, cell)
+
+    return change
+
+
+def set_metadata(start, **metadata):
+    """Set metadata of the cell that starts so; None removes."""
+
+    def change(notebook):
+        cell = factory.find(notebook, start)
+        for key, value in metadata.items():
+            cell.metadata[key] = value
+
+    return change
+
+
+def remove(start):
+    """Remove the cell that starts so."""
+
+    def change(notebook):
+        notebook.cells.remove(factory.find(notebook, start))
+
+    return change
+
+
+def swap(first, second):
+    """Let two cells change places."""
+
+    def change(notebook):
+        cells = notebook.cells
+        one, two = (cells.index(factory.find(notebook, x)) for x in (first, second))
+        cells[one], cells[two] = cells[two], cells[one]
+
+    return change
+
+
+def unexecute(start):
+    """Forget that a cell was executed."""
+
+    def change(notebook):
+        factory.find(notebook, start).execution_count = None
+
+    return change
+
+
+def forget_outputs(start):
+    """Forget that a cell was executed, and its outputs."""
+
+    def change(notebook):
+        cell = factory.find(notebook, start)
+        cell.execution_count, cell.outputs = None, []
+
+    return change
+
+
+def unverify(notebook):
+    """Forget what the notebook was executed with."""
+    del notebook.metadata["book"]
+
+
+def printed(text):
+    """A cell that printed a text."""
+    return factory.stream(text)
+
+
+def failed(evalue, traceback):
+    """A cell that raised."""
+    return v4.new_output("error", ename="E", evalue=evalue, traceback=[traceback])
+
+
+SETUP, CLAIM, ADD = "# @title", "# Claim", "print"
+GOALS, PROVED = "**You will**", "## What you proved"
+LONG = "\n".join(f"x = {n}" for n in range(26))
+
+MUTATIONS = {
+    # the opening
+    "no title": (set_source("# Tiny", "# Tiny", "Tiny"), "no title"),
+    "late title": (
+        set_source("# Tiny", "# Tiny", "Hello.\n\n# Tiny"),
+        "not at the top",
+    ),
+    "second title": (add_text("# Again"), "a second title"),
+    "second title, underlined": (add_text("Again\n====="), "a second title"),
+    "no Colab line": (set_source("# Tiny", "**[Open", "[Open"), "Open in Colab"),
+    "other chapter": (set_source("# Tiny", "05-tiny", "06-tiny"), "Open in Colab"),
+    "other address": (set_source("# Tiny", "github/someone", "github/x"), "in Colab"),
+    # goals
+    "no goals": (remove(GOALS), r"no \*\*You will\*\*"),
+    "two goals": (set_source(GOALS, "- see the sum,\n", ""), "has 2 points"),
+    "six goals": (set_source(GOALS, "it.", "it.\n- a\n- b\n- c"), "has 6 points"),
+    "no list": (set_source(GOALS, "- ", ""), "has 0 points"),
+    # the set-up cell
+    "no set-up": (remove(SETUP), "no set-up cell"),
+    "late set-up": (swap(SETUP, ADD), "not the first code cell"),
+    "second set-up": (add_code("# @title Set-up: b"), "a second set-up cell"),
+    "untagged set-up": (set_metadata(SETUP, tags=["setup"]), "lacks the tag `hide-inp"),
+    "set-up without tag": (set_metadata(SETUP, tags=["hide-input"]), "tag `setup`"),
+    "open set-up": (set_metadata(SETUP, cellView=""), "open on Colab"),
+    # claims
+    "no claim": (remove(CLAIM), "no claim"),
+    "claim without tag": (
+        add_code("# Claim: two.\nassert a"),
+        "without the tag `claim`",
+    ),
+    "tag without claim": (add_code("assert a", tags=["claim"]), "without a claim"),
+    "empty claim": (add_code("# Claim:\nassert a", tags=["claim"]), "without a claim"),
+    "claim below code": (add_code("a = 1\n# Claim: b.\nassert a"), "not at the top"),
+    "no assert": (set_source(CLAIM, "assert 1", "1"), "asserts nothing"),
+    "assert in a comment": (set_source(CLAIM, "assert 1", "1  # assert "), "nothing"),
+    "assert of a constant": (
+        set_source(CLAIM, "assert 1 + 1 == 2", "assert 1"),
+        "nothing",
+    ),
+    "assert of a tuple": (
+        set_source(CLAIM, "assert 1 + 1 == 2", "assert (1 == 2, 'no')"),
+        "asserts nothing",
+    ),
+    "assert in a process": (
+        set_source(CLAIM, CLAIM, "%%process\n# Claim"),
+        None,
+    ),
+    "nothing asserted in a process": (
+        add_code("%%process A=b\n# Claim: two.\nprint(1)", tags=["claim"]),
+        "asserts nothing",
+    ),
+    "assert in a block": (
+        add_code("# Claim: two.\nwith a:\n    %time b\n    assert b", tags=["claim"]),
+        None,
+    ),
+    "claim made twice": (
+        add_code("# Claim: One and one make two\nassert a", tags=["claim"]),
+        "the claim of cell 5 again",
+    ),
+    # sections
+    "no What breaks": (remove("## What breaks"), "no `## What breaks`"),
+    "no On a GPU": (remove("## On a GPU"), "no `## On a GPU`"),
+    "no What you proved": (remove(PROVED), "no `## What you proved`"),
+    "no Go further": (remove("## Go further"), "no `## Go further`"),
+    "section twice": (add_text("## On a GPU"), "2 sections `## On a GPU`"),
+    "out of order": (swap("## What breaks", "## On a GPU"), "out of order"),
+    "inside another cell": (
+        set_source(PROVED, PROVED, f"Look.\n\n{PROVED}"),
+        "is not at the top",
+    ),
+    # execution
+    "outputs without count": (unexecute(ADD), "outputs without an execution count"),
+    "not executed": (forget_outputs(ADD), "not executed"),
+    "empty cell": (add_code(""), "an empty code cell"),
+    "not verified": (unverify, "no `verified`"),
+    # the text
+    "directive": (add_text("```{note}\nhello\n```"), r"MyST directive: \{note\}"),
+    "colon fence": (add_text(":::{note}\nhello\n:::"), r"MyST: :::\{note\}"),
+    "role": (add_text("see {ref}`there`"), r"MyST role: \{ref\}`there`"),
+    "target": (add_text("(here)=\nhello"), r"MyST: \(here\)="),
+    "role shown as code": (add_text("write `` {ref}`there` ``"), None),
+    "Python in a fence": (add_text("```python\n:::\n```"), None),
+    "relative link": (add_text("[a](04-b.ipynb)"), "relative link: 04-b.ipynb"),
+    "root link": (add_text("[a](/book/a.html)"), "relative link: /book/a.html"),
+    "fragment": (add_text("[a](#here)"), "relative link: #here"),
+    "HTML link": (add_text('<a href="b.html">b</a>'), "relative link: b.html"),
+    "reference link": (add_text("[a][b]\n\n[b]: c.html"), "relative link: c.html"),
+    "link in a table": (
+        add_text("|a|b|\n|-|-|\n|[c](d.md)|e|"),
+        "relative link: d.md",
+    ),
+    "relative image": (add_text("![a](b.png)"), "image from elsewhere: b.png"),
+    "remote image": (add_text("![a](https://b.c/d.png)"), "image from elsewhere"),
+    "HTML image": (
+        add_text('<img src="b.png" alt="a">'),
+        "image from elsewhere: b.png",
+    ),
+    "link in code": (add_text("`[a](b.md)`"), None),
+    "hint": (add_text("<details><summary>Hint</summary>\n\nyes\n\n</details>"), None),
+    # code
+    "semicolon": (set_source(ADD, "1)", "1);"), "ends with `;`"),
+    "semicolon, comment below": (
+        set_source(ADD, "1)", "1);\n# done"),
+        "ends with `;`",
+    ),
+    "shell": (add_code("!ls"), "a shell command"),
+    "shell assigned": (add_code("x = !ls"), "a shell command"),
+    "bash": (add_code("%%bash\nls"), "a shell command"),
+    "script": (add_code("%%script bash\nls"), "a shell command"),
+    "process": (add_code("%%process A=1\nprint(1)"), None),
+    "not equal": (add_code("x = 1 != 2"), None),
+    "nbval-skip": (set_metadata(ADD, tags=["nbval-skip"]), "the tag `nbval-skip`"),
+    "skip": (set_metadata(ADD, tags=["skip-execution"]), "tag `skip-execution`"),
+    "26 lines": (add_code(LONG), "26 lines"),
+    "26 lines of set-up": (set_source(SETUP, "# <<<", f"# <<<\n{LONG}"), None),
+    "89 columns": (add_code("x = 1  #" + "-" * 81), "line 1 has 89 columns"),
+    # outputs
+    "figure without alt": (add_code("plot()", IMAGE), "figure without alternative"),
+    "figure with alt": (
+        add_code("plot()", IMAGE, mystnb={"image": {"alt": "a plot"}}),
+        None,
+    ),
+    "big output": (add_code("big()", printed("x" * 150_000)), "an output of 150 kB"),
+    "home": (add_code("a", printed("in /home/jo/x.py\n")), "this machine: /home/jo"),
+    "macOS home": (add_code("a", printed("/Users/jo/x\n")), "this machine: /Users/jo"),
+    "packages": (
+        add_code("a", printed("/usr/lib/site-packages/keras\n")),
+        "this machine: /site-packages/keras",
+    ),
+    "path in an error": (add_code("a", failed("no /root/x", "")), "machine: /root/"),
+    "home in a traceback": (
+        add_code("a", failed("no", "/home/jo/a")),
+        "machine: /home",
+    ),
+    "packages in a traceback": (
+        add_code("a", failed("no", "/x/site-packages/a")),
+        None,
+    ),
+    "path not compared": (
+        add_code("a", printed("/home/jo/x"), tags=["nbval-ignore-output"]),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_one_change_gives_one_message(house, mutation):
+    change, expected = MUTATIONS[mutation]
+    notebook = factory.chapter()
+    change(notebook)
+    factory.save(house, notebook)
+    found = messages(house)
+    assert len(found) == (expected is not None), found
+    for message in found:
+        assert "\n" not in message
+        assert re.match(r"05-tiny\.ipynb(, cell \d+ \(.*\))?: ", message)
+        assert re.search(expected, message)
+        assert re.search(r"\. Fix: .+\.$", message)
+
+
+def test_a_chapter_that_was_never_executed_gives_one_message(house):
+    notebook = factory.chapter()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    factory.save(house, notebook)
+    assert messages(house) == [
+        "05-tiny.ipynb: no cell was executed. Fix: make refresh."
+    ]
+
+
+def test_counts_out_of_order_are_named(house):
+    notebook = factory.chapter()
+    factory.find(notebook, "print").execution_count = 7
+    nbformat.write(notebook, house / "notebooks" / "05-tiny.ipynb")
+    found = messages(house)
+    assert any(
+        "execution count 7 where 2 is due. Fix: make refresh" in m for m in found
+    )
+
+
+def test_a_file_that_is_not_canonical_is_named_and_mended(house, capsys):
+    path = house / "notebooks" / "05-tiny.ipynb"
+    good = path.read_text()
+    path.write_text(good.replace('\n "', '\n  "'))
+    assert messages(house) == [
+        "05-tiny.ipynb: not in canonical form. Fix: python -m tools.form --fix."
+    ]
+    assert form.main(["--fix"], root=house) == 0
+    assert path.read_text() == good
+    assert "05-tiny.ipynb: written in canonical form" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name", ["5-tiny.ipynb", "05_tiny.ipynb", "05-Tiny.ipynb", "tiny.ipynb"]
+)
+def test_a_bad_name_is_an_error(house, name):
+    path = house / "notebooks" / "05-tiny.ipynb"
+    path.unlink()
+    notebook = factory.chapter()
+    notebook.cells[0].source = notebook.cells[0].source.replace("05-tiny.ipynb", name)
+    factory.save(house, notebook, name)
+    toc = house / "_toc.yml"
+    toc.write_text(toc.read_text().replace("05-tiny", name.removesuffix(".ipynb")))
+    assert messages(house) == [
+        f"{name}: not a chapter's name. Fix: call it NN-slug.ipynb, in lower case."
+    ]
+
+
+def test_two_chapters_share_neither_number_nor_claim(house):
+    factory.save(house, factory.chapter("05-two.ipynb"), "05-two.ipynb")
+    toc = house / "_toc.yml"
+    toc.write_text(toc.read_text() + "      - file: notebooks/05-two\n")
+    found = messages(house)
+    assert len(found) == 2
+    assert found[0] == (
+        "05-two.ipynb: 05-tiny.ipynb has its number. Fix: give it another."
+    )
+    assert "05-two.ipynb, cell 6" in found[1]
+    assert "a claim of 05-tiny.ipynb again. Fix: say it once." in found[1]
+
+
+def test_a_chapter_missing_from_the_contents(house, capsys):
+    toc = house / "_toc.yml"
+    toc.write_text("format: jb-book\nroot: book/welcome\n")
+    assert form.main(["--toc"], root=house) == 1
+    assert capsys.readouterr().out == (
+        "05-tiny.ipynb: not in _toc.yml. Fix: add `- file: notebooks/05-tiny` to it.\n"
+    )
+
+
+def test_an_entry_of_the_contents_without_a_file(house, capsys):
+    toc = house / "_toc.yml"
+    toc.write_text(toc.read_text() + "      - file: notebooks/06-none\n")
+    assert form.main(["--toc"], root=house) == 1
+    assert capsys.readouterr().out == (
+        "_toc.yml: there is no file notebooks/06-none. Fix: remove the entry.\n"
+    )
+
+
+@pytest.mark.parametrize("text", [None, "parts: [\n"])
+def test_broken_contents_are_one_line(house, text, capsys):
+    toc = house / "_toc.yml"
+    toc.write_text(text) if text else toc.unlink()
+    assert form.main(["--toc"], root=house) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("_toc.yml: ") and "Fix: " in line
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "", '{"cells": 1}', "\0"])
+def test_a_broken_notebook_is_one_line(house, text, capsys):
+    path = house / "notebooks" / "05-tiny.ipynb"
+    path.write_text(text)
+    assert form.main([], root=house) == 1
+    out, err = capsys.readouterr()
+    assert len((out + err).splitlines()) == 1
+    assert "05-tiny.ipynb: not " in out + err
+    assert path.read_text() == text

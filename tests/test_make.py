@@ -1,0 +1,336 @@
+"""The commands: what `make` does with good and with bad input."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import notebook_factory as factory
+import pytest
+
+from tools import serve
+from tools.chapters import ROOT
+from tools.serve import __main__ as serving
+
+FAKE_PYTHON = """#!/bin/sh
+if [ "$1 $2" = "-m pip" ]; then
+    echo "$@" >>.venv/pip-calls
+    echo "$PIP_SAYS"
+    exit "${PIP_STATUS:-0}"
+fi
+case $VENV_VERSION$2 in 3*version_info*) echo "$VENV_VERSION" && exit ;; esac
+exec PYTHON "$@"
+"""
+OUTER = ("MAKE", "MFLAGS", "PYTHON", "NB", "PORT", "TASK", "PIP_")
+
+
+def script(path, text):
+    """Write an executable file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def ready(house):
+    """A house whose .venv is this Python, and whose pip only notes how it is called."""
+    script(house / ".venv/bin/python", FAKE_PYTHON.replace("PYTHON", sys.executable, 1))
+    jupyter_book = Path(sys.executable).with_name("jupyter-book")
+    (house / ".venv/bin/jupyter-book").symlink_to(jupyter_book)
+    return house
+
+
+def run(house, *words, **environment):
+    """Run a command in a house, free of what an outer make or pip set."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(OUTER)}
+    return subprocess.run(
+        words, cwd=house, env=kept | environment, capture_output=True, text=True
+    )
+
+
+def make(house, *words, **environment):
+    """Run make in a house."""
+    return run(house, "make", *words, **environment)
+
+
+def the_error(result):
+    """The one line that says what is wrong; make itself adds its own `make: ***`."""
+    assert result.returncode != 0
+    lines = (result.stdout + result.stderr).splitlines()
+    lines = [x for x in lines if not re.match(r"make(\[\d\])?: |installing ", x)]
+    assert len(lines) == 1, lines
+    assert "Fix: " in lines[0]
+    return lines[0]
+
+
+def test_help_is_the_default_and_lists_all_targets(house):
+    result = make(house)
+    assert result.returncode == 0
+    listed = re.findall(r"(?m)^make (\w+) ", result.stdout)
+    phony = re.search(r"(?m)^\.PHONY: (.*)$", (house / "Makefile").read_text())
+    assert listed == phony[1].split()
+    assert not (house / ".venv").exists()
+
+
+# Python
+
+
+def stub_python(house, version, modules="exit 0"):
+    """A Python of some version, which knows nothing else."""
+    return script(
+        house / "a stub" / "python",
+        "#!/bin/sh\n"
+        f"case $2 in *version_info*) echo {version} ;; *) {modules} ;; esac\n",
+    )
+
+
+@pytest.mark.parametrize("target", ["book", "test", "serve", "lab", "refresh"])
+@pytest.mark.parametrize("version", ["3.9", "3.10", "3.14"])
+def test_a_python_without_tensorflow_is_refused(house, target, version):
+    python = stub_python(house, version)
+    before = factory.snapshot(house)
+    assert the_error(make(house, target, f"PYTHON={python}")) == (
+        f"error: Python {version} found; TensorFlow has wheels for 3.11 to 3.13. "
+        "Fix: install Python 3.13, or name one of these: "
+        f"make PYTHON=/path/to/python3.13 {target}"
+    )
+    assert factory.snapshot(house) == before
+    assert not (house / ".venv").exists() and not (house / "_build").exists()
+
+
+def test_a_python_that_cannot_make_a_venv_is_refused(house):
+    python = stub_python(house, "3.12", "exit 1")
+    line = the_error(make(house, "book", f"PYTHON={python}"))
+    assert line.startswith("error: Python 3.12 found, without the venv module. Fix: ")
+    assert not (house / ".venv").exists()
+
+
+def test_a_python_that_does_not_run_is_refused(house):
+    line = the_error(make(house, "book", "PYTHON=/nowhere/python"))
+    assert line.startswith("error: PYTHON=/nowhere/python does not run. Fix: ")
+
+
+def test_a_venv_that_cannot_be_made_leaves_nothing(house):
+    python = stub_python(
+        house, "3.12", '[ "$1" = -c ] || { mkdir .venv; echo full disk; exit 1; }'
+    )
+    line = the_error(make(house, "book", f"PYTHON={python}"))
+    assert "cannot make .venv (full disk). Fix: see _build/install.log" in line
+    assert not (house / ".venv").exists()
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.14"])
+def test_a_venv_of_another_python_is_refused_and_stays(ready, version):
+    line = the_error(make(ready, "book", VENV_VERSION=version))
+    assert line.startswith(f"error: .venv has Python {version}; TensorFlow has wheels")
+    assert "Fix: rm -r .venv, then make PYTHON=" in line
+    assert (ready / ".venv/bin/python").exists()
+
+
+def test_a_broken_venv_is_refused(house):
+    (house / ".venv").mkdir()
+    line = the_error(make(house, "book"))
+    assert line.startswith("error: the virtual environment .venv is broken. Fix: rm -r")
+
+
+# Installing
+
+
+def test_no_network_is_one_line_and_leaves_nothing(house):
+    (house / "requirements-book.txt").write_text("jupyter-book\n")
+    before = factory.snapshot(house)
+    python = Path(sys.base_prefix) / "bin" / "python3"
+    result = make(
+        house,
+        "book",
+        f"PYTHON={python}",
+        PIP_CONFIG_FILE=os.devnull,
+        PIP_INDEX_URL="http://127.0.0.1:9/simple",
+        PIP_RETRIES="1",
+        PIP_NO_CACHE_DIR="1",
+    )
+    line = the_error(result)
+    assert line.startswith("error: pip cannot reach its package index. Fix: connect to")
+    assert "_build/install.log" in line
+    assert factory.snapshot(house) == before
+    assert not (house / ".venv").exists()
+
+
+def pip_calls(house):
+    """How pip was called so far."""
+    calls = house / ".venv/pip-calls"
+    return calls.read_text().splitlines() if calls.exists() else []
+
+
+def bootstrap(house, *words, **environment):
+    """Run the bootstrap alone."""
+    return run(house, "sh", "tools/bootstrap.sh", *words, **environment)
+
+
+def test_what_is_installed_is_not_installed_again(ready):
+    assert bootstrap(ready, "book").returncode == 0
+    (call,) = pip_calls(ready)
+    assert (
+        "--constraint constraints/latest.txt --requirement requirements-book.txt"
+        in (call)
+    )
+    bootstrap(ready, "book")
+    assert len(pip_calls(ready)) == 1
+    bootstrap(ready, "all")
+    assert pip_calls(ready)[1].endswith(
+        "--requirement requirements.txt --requirement requirements-test.txt"
+    )
+    for what in ("all", "book"):
+        bootstrap(ready, what)
+        assert len(pip_calls(ready)) == 2
+    (ready / "constraints/latest.txt").write_text("keras==3.15.1\n")
+    bootstrap(ready, "book")
+    assert len(pip_calls(ready)) == 3
+
+
+def test_all_includes_the_book(ready):
+    bootstrap(ready, "all")
+    bootstrap(ready, "book")
+    assert len(pip_calls(ready)) == 1
+
+
+def test_pip_failing_is_one_line_and_tried_again(ready):
+    said = "ERROR: No matching distribution found for x"
+    for _ in range(2):
+        line = the_error(bootstrap(ready, "book", PIP_STATUS="1", PIP_SAYS=said))
+        assert said in line
+    assert len(pip_calls(ready)) == 2
+    assert not (ready / ".venv/.installed-book").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["requirements-book.txt", "requirements-test.txt", "constraints/latest.txt"]
+)
+def test_a_missing_list_of_packages_is_one_line(ready, name):
+    (ready / name).unlink()
+    line = the_error(bootstrap(ready, "all"))
+    assert line == f"error: {name} is missing. Fix: git checkout -- {name}"
+
+
+def test_another_word_is_an_error(ready):
+    assert "cannot install 'books'" in the_error(bootstrap(ready, "books"))
+
+
+# The site
+
+
+def test_a_chapter_missing_from_the_contents_stops_the_build(ready):
+    (ready / "_toc.yml").write_text("format: jb-book\nroot: book/welcome\n")
+    line = the_error(make(ready, "book"))
+    assert line.startswith("05-tiny.ipynb: not in _toc.yml. Fix: add ")
+    assert not (ready / "_build/html").exists()
+
+
+def test_an_entry_without_a_chapter_stops_the_build(ready):
+    (ready / "notebooks/05-tiny.ipynb").unlink()
+    line = the_error(make(ready, "book"))
+    assert line.startswith("_toc.yml: there is no file notebooks/05-tiny. Fix: ")
+
+
+def test_a_set_up_cell_that_differs_stops_the_build(ready):
+    (ready / "snippets/quiet_start.py").write_text("other = 1\n")
+    line = the_error(make(ready, "book"))
+    assert line.endswith("differs from its snippet. Fix: make sync.")
+    result = make(ready, "sync")
+    assert result.returncode == 0 and "mended" in result.stdout
+
+
+def test_an_address_that_is_not_on_github_stops_the_build(ready):
+    config = ready / "_config.yml"
+    config.write_text(config.read_text().replace("github.com", "example.org"))
+    before = factory.snapshot(ready)
+    line = the_error(make(ready, "book"))
+    assert line.startswith("error: _config.yml, repository: url: 'https://example.org/")
+    assert factory.snapshot(ready) == before
+
+
+def test_a_build_that_fails_is_removed(ready):
+    (ready / ".venv/bin/jupyter-book").unlink()
+    script(
+        ready / ".venv/bin/jupyter-book", "#!/bin/sh\nmkdir -p _build/html\nexit 1\n"
+    )
+    assert make(ready, "book").returncode != 0
+    assert not (ready / "_build").exists()
+
+
+def test_a_broken_page_turns_the_build_red_and_removes_it(ready):
+    (ready / "book/welcome.md").write_text("# Welcome\n\n{ref}`nowhere`\n")
+    result = make(ready, "book")
+    assert result.returncode != 0
+    assert "welcome.md:3: WARNING: undefined label: 'nowhere'" in result.stderr
+    assert "the book is built" not in result.stdout
+    assert not (ready / "_build").exists()
+
+
+# Notebooks
+
+
+@pytest.mark.parametrize(
+    "word, problem",
+    [("07", "matches no chapter"), ("tiny", "matches several chapters")],
+)
+def test_refresh_wants_one_chapter(ready, word, problem):
+    two = ready / "notebooks/06-tiny-two.ipynb"
+    shutil.copy(ready / "notebooks/05-tiny.ipynb", two)
+    before = factory.snapshot(ready)
+    line = the_error(make(ready, "refresh", f"NB={word}"))
+    assert line == (
+        f"error: NB={word} {problem}. Fix: name one of: 05-tiny, 06-tiny-two."
+    )
+    assert factory.snapshot(ready) == before
+
+
+def test_refresh_of_a_cell_that_raises(ready):
+    notebook = factory.chapter()
+    factory.find(notebook, "print").source = "1 / 0"
+    factory.save(ready, notebook)
+    before = factory.snapshot(ready)
+    line = the_error(make(ready, "refresh", "NB=05"))
+    assert line.startswith(
+        "error: 05-tiny.ipynb, cell 5 ('1 / 0'): "
+        "raised ZeroDivisionError: division by zero. Fix: "
+    )
+    assert factory.snapshot(ready) == before
+
+
+def test_a_notebook_that_is_not_json(ready):
+    (ready / "notebooks/05-tiny.ipynb").write_text('{"cells": [')
+    before = factory.snapshot(ready)
+    line = the_error(make(ready, "book"))
+    assert "05-tiny.ipynb: not valid JSON" in line
+    assert factory.snapshot(ready) == before
+
+
+# Serving
+
+
+def test_a_taken_port_is_one_line(ready):
+    with socket.socket() as taken:
+        taken.bind((serving.HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        line = the_error(make(ready, "serve", f"PORT={port}"))
+    assert line == f"error: port {port} is taken. Fix: make serve PORT={port + 1}"
+
+
+@pytest.mark.parametrize("word", ["x", "80", "70000", "-1"])
+def test_what_is_no_port_is_one_line(ready, word, capsys):
+    assert serving.main([word]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: PORT={word} is no port. Fix: ")
+
+
+def test_the_settings_for_serving_are_those_of_the_book():
+    names = {}
+    conf = Path(serve.__file__).with_name("conf.py")
+    exec(conf.read_text(), {"__file__": str(conf)}, names)
+    assert names["SETTINGS"]["external_toc_path"] == str(ROOT / "_toc.yml")

@@ -1,0 +1,428 @@
+"""The built site in a real browser, served as GitHub Pages would serve it.
+
+`make book` builds the site first. Each page is opened once, in light and dark, at
+desktop and phone width; the tests then look at what was found.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import html.parser
+import http.server
+import os
+import threading
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tools import address, chapters, chromium
+
+SITE = Path(os.environ.get("SITE_ROOT", chapters.ROOT))  # where _config.yml lies
+HTML = SITE / "_build" / "html"
+REPOSITORY = address.repository(SITE)
+PREFIX = urlsplit(REPOSITORY.pages).path
+NOT_BUILT = f"{HTML} has no sitemap. Fix: run `make book` first."
+DESKTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
+SERIOUS = ("serious", "critical")
+
+OVERFLOW = """() => {
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= width) return [];
+  const boxed = (node) => {
+    const box = node.parentElement;
+    if (!box || box === document.body) return false;
+    return getComputedStyle(box).overflowX !== "visible" || boxed(box);
+  };
+  const wide = (node) => node.getBoundingClientRect().right > width + 1;
+  const found = [...document.querySelectorAll("main *")]
+    .filter((node) => wide(node) && ![...node.children].some(wide) && !boxed(node))
+    .map((node) => node.outerHTML.slice(0, 120));
+  return [`${document.documentElement.scrollWidth} px wide`, ...found];
+}"""
+
+
+def sitemap() -> list[str]:
+    """The pages of the site by their paths below its address."""
+    path = HTML / "sitemap.xml"
+    if not path.exists():
+        return []
+    locations = ElementTree.parse(path).iter(
+        "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
+    )
+    return [location.text.removeprefix(REPOSITORY.pages) for location in locations]
+
+
+PAGES = sitemap() or ["the site is not built"]  # an empty list would skip the tests
+CHAPTERS = [page for page in PAGES if page.startswith("notebooks/")] or PAGES[:1]
+EVERYTHING = [*PAGES, "", "404.html", "search.html"]
+every_page = pytest.mark.parametrize("page", EVERYTHING, ids=lambda page: page or "/")
+every_chapter = pytest.mark.parametrize("page", CHAPTERS)
+
+
+def notebook(page: str) -> Path:
+    """The notebook that a chapter's page shows."""
+    return SITE / Path(page).with_suffix(".ipynb")
+
+
+class Pages(http.server.SimpleHTTPRequestHandler):
+    """Serves the site below its prefix, and 404.html for what is missing."""
+
+    def translate_path(self, path: str) -> str:
+        if not path.startswith(PREFIX):
+            return str(HTML / "outside the site")
+        return super().translate_path(path.removeprefix(PREFIX.rstrip("/")))
+
+    def list_directory(self, path) -> None:
+        self.send_error(http.HTTPStatus.NOT_FOUND)
+
+    def send_error(self, code, message=None, explain=None) -> None:
+        body = (HTML / "404.html").read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def base() -> Iterator[str]:
+    """The address at which the built site is served."""
+    if not (HTML / "sitemap.xml").exists():
+        pytest.fail(NOT_BUILT)
+    handler = functools.partial(Pages, directory=str(HTML))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}{PREFIX}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(**chromium.launch_options())
+        yield browser
+        browser.close()
+
+
+@dataclasses.dataclass
+class Watched:
+    """A tab whose console and requests are watched."""
+
+    tab: Page
+    problems: list[str]
+
+    def open(self, url: str) -> None:
+        """Go to a page, and forget what the last one did wrong."""
+        self.problems.clear()
+        self.tab.goto(url, wait_until="load")
+
+
+def watch(browser: Browser, local: str, **options) -> Watched:
+    """Open a tab that reaches addresses starting with `local` only."""
+    tab = browser.new_context(color_scheme="light", **options).new_page()
+    problems: list[str] = []
+
+    def route(route) -> None:
+        if route.request.url.startswith((local, "data:", "blob:")):
+            route.continue_()
+        else:
+            problems.append(f"asks another host: {route.request.url}")
+            route.abort()
+
+    def response(response) -> None:
+        if response.status >= 400:
+            problems.append(f"{response.status}: {response.url}")
+
+    def failed(request) -> None:
+        if request.failure != "net::ERR_ABORTED":  # the tab went on to another page
+            problems.append(f"failed: {request.url}")
+
+    def console(message) -> None:
+        if message.type == "error":
+            problems.append(f"console: {message.text}")
+
+    tab.route("**/*", route)
+    tab.on("response", response)
+    tab.on("requestfailed", failed)
+    tab.on("console", console)
+    tab.on("pageerror", lambda error: problems.append(f"script: {error}"))
+    return Watched(tab, problems)
+
+
+def host(base: str) -> str:
+    """The part of the site's address before its prefix."""
+    return base.removesuffix(PREFIX)
+
+
+@pytest.fixture(scope="module")
+def desktop(browser: Browser, base: str) -> Watched:
+    """A tab as wide as a desktop's."""
+    return watch(browser, host(base), viewport=DESKTOP)
+
+
+@pytest.fixture(scope="module")
+def phone(browser: Browser, base: str) -> Watched:
+    """A tab as narrow as a phone's."""
+    return watch(browser, host(base), viewport=PHONE, has_touch=True, is_mobile=True)
+
+
+@dataclasses.dataclass
+class Findings:
+    """What a page showed when it was opened."""
+
+    problems: list[str]
+    overflow: list[str]
+    violations: dict[str, list[str]]  # by theme
+    headings: list[str]
+    colab: dict[str, list[str]]  # by place
+    claims: list[str]
+    text: str
+
+
+def violations(tab: Page) -> list[str]:
+    """The serious accessibility faults of the page that a tab shows."""
+    options = {"resultTypes": ["violations"], "preload": False}
+    found = Axe().run(tab, options=options).response["violations"]
+    return [
+        f"{fault['id']} at {node['target']}: {node['html'][:120]}"
+        for fault in found
+        if fault["impact"] in SERIOUS
+        for node in fault["nodes"]
+    ]
+
+
+def inspect(desktop: Watched, phone: Watched, url: str) -> Findings:
+    """Open a page at both widths and in both themes, and note what there is to see."""
+    tab = desktop.tab
+    faults = {}
+    for theme in ("light", "dark"):
+        tab.emulate_media(color_scheme=theme)
+        if theme == "light":
+            desktop.open(url)
+        tab.wait_for_function(f"document.documentElement.dataset.theme === '{theme}'")
+        tab.wait_for_timeout(250)  # colours fade from one theme to the other
+        faults[theme] = violations(tab)
+    phone.open(url)
+
+    def links(selector: str) -> list[str]:
+        selector += " a[href^='https://colab.research.google.com/github/']"
+        return [link.get_attribute("href") for link in tab.locator(selector).all()]
+
+    return Findings(
+        problems=desktop.problems + phone.problems,
+        overflow=phone.tab.evaluate(OVERFLOW),
+        violations=faults,
+        headings=tab.locator("h1:visible").all_inner_texts(),
+        colab={"header": links(".bd-header-article"), "text": links(".bd-article p")},
+        claims=[claim.get_attribute("id") for claim in tab.locator(".claim[id]").all()],
+        text=tab.locator("main").inner_text(),
+    )
+
+
+@pytest.fixture(scope="module")
+def findings(desktop: Watched, phone: Watched, base: str):
+    """What each page shows; each is opened once."""
+
+    @functools.cache
+    def look(page: str) -> Findings:
+        return inspect(desktop, phone, base + page)
+
+    return look
+
+
+@every_page
+def test_a_page_loads_whole_and_from_the_site_alone(findings, page):
+    assert not findings(page).problems
+
+
+@every_page
+def test_a_page_has_one_heading_of_the_first_rank(findings, page):
+    assert len(findings(page).headings) == 1
+
+
+@every_page
+def test_a_page_does_not_scroll_sideways_on_a_phone(findings, page):
+    assert not findings(page).overflow
+
+
+@every_page
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_is_accessible(findings, page, theme):
+    faults = findings(page).violations[theme]
+    assert not faults, "\n".join(faults)
+
+
+@every_chapter
+def test_a_chapter_opens_in_colab_from_its_header_and_its_text(findings, page):
+    wanted = [REPOSITORY.colab(notebook(page))]
+    assert findings(page).colab == {"header": wanted, "text": wanted}
+
+
+@every_chapter
+def test_a_chapter_shows_its_claims(findings, page):
+    shown = findings(page)
+    assert shown.claims == [claim.anchor for claim in chapters.claims(notebook(page))]
+    assert chapters.CLAIM not in shown.text
+
+
+def test_the_ledger_lists_every_claim(desktop, base):
+    desktop.open(f"{base}book/claims.html")
+    listed = desktop.tab.locator("ul.ledger > li").evaluate_all(
+        "rows => rows.map(row => row.querySelector('a').getAttribute('href'))"
+    )
+    claims = [claim for page in CHAPTERS for claim in chapters.claims(notebook(page))]
+    assert claims, "the book makes no claims"
+    assert [urldefrag(link).fragment for link in listed] == [x.anchor for x in claims]
+    counts = desktop.tab.locator(".ledger-count strong").all_inner_texts()
+    assert counts[:2] == [str(len(claims)), str(len(CHAPTERS))]
+
+
+def test_the_ledger_is_filtered_by_words(desktop, base):
+    desktop.open(f"{base}book/claims.html")
+    rows = desktop.tab.locator("ul.ledger > li:visible")
+    everything = rows.count()
+    desktop.tab.locator(".ledger-filter").fill(rows.last.inner_text().split("\n")[-1])
+    assert 1 <= rows.count() < everything
+    desktop.tab.locator(".ledger-filter").fill("")
+    assert rows.count() == everything
+
+
+def test_the_search_finds_a_term_of_the_glossary(desktop, base):
+    desktop.open(f"{base}book/how-to-use.html")
+    desktop.tab.locator(".search-button__button:visible").first.click()
+    field = desktop.tab.locator("dialog input[name=q]")
+    field.fill("arithmetic intensity")
+    field.press("Enter")
+    desktop.tab.wait_for_url("**/search.html?q=*")
+    result = desktop.tab.locator("#search-results a[href*='glossary']").first
+    result.wait_for()
+    assert not desktop.problems
+
+
+def test_the_menu_of_a_phone_leads_to_a_page(phone, base):
+    phone.open(f"{base}book/welcome.html")
+    link = phone.tab.locator("#pst-primary-sidebar-modal a", has_text="Glossary")
+    assert link.count() == 0 or not link.is_visible()
+    phone.tab.locator(".primary-toggle:visible").first.click()
+    link.click()
+    phone.tab.wait_for_url("**/glossary.html")
+    assert not phone.problems
+
+
+def test_the_theme_switch_changes_the_theme(desktop, base):
+    desktop.tab.emulate_media(color_scheme="light")
+    desktop.open(f"{base}book/how-to-use.html")
+    seen = set()
+    for _ in range(3):
+        desktop.tab.locator(".theme-switch-button:visible").first.click()
+        seen.add(desktop.tab.evaluate("document.documentElement.dataset.theme"))
+    desktop.tab.evaluate("localStorage.clear()")
+    assert seen == {"light", "dark"}
+
+
+def test_formulas_are_drawn(desktop, base):
+    desktop.open(f"{base}book/glossary.html")
+    desktop.tab.locator("mjx-container svg").first.wait_for()
+    assert desktop.tab.locator("[data-mjx-error]").count() == 0
+
+
+def test_a_page_reads_from_a_folder_offline(browser, base):
+    reader = watch(browser, "file://", viewport=DESKTOP, offline=True)
+    reader.open((HTML / "book" / "glossary.html").as_uri())
+    reader.tab.locator("mjx-container svg").first.wait_for()
+    assert not reader.problems
+
+
+@pytest.mark.parametrize(
+    "missing", ["nothing.html", "a/b/c/nothing.html", "notebooks/"]
+)
+def test_a_missing_page_at_any_depth_is_dressed_and_leads_back(desktop, base, missing):
+    desktop.open(base + missing)
+    unexpected = [
+        problem
+        for problem in desktop.problems
+        if missing not in problem and "status of 404" not in problem
+    ]
+    assert not unexpected
+    heading = desktop.tab.locator("h1:visible")
+    assert heading.inner_text() == "Page not found"
+    sidebar = desktop.tab.locator(".bd-sidebar-primary")
+    style = "node => getComputedStyle(node).borderRightWidth"
+    assert sidebar.evaluate(style) == "1px"
+    desktop.tab.locator("main a", has_text="welcome page").click()
+    desktop.tab.wait_for_url(f"{base}book/welcome.html")
+
+
+class Anchors(html.parser.HTMLParser):
+    """The links of a page, the places in it that can be linked to, and its head."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.places: set[str] = set()
+        self.meta: dict[str, str] = {}
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list) -> None:
+        values = dict(attributes)
+        self.places |= {values[key] for key in ("id", "name") if values.get(key)}
+        if tag == "meta" and values.get("content"):
+            self.meta[values.get("name") or values.get("property")] = values["content"]
+        if values.get("rel") == "canonical":
+            self.meta["canonical"] = values["href"]
+        else:
+            self.links += [values[key] for key in ("href", "src") if values.get(key)]
+
+
+@pytest.fixture(scope="module")
+def anchors(base) -> dict[Path, Anchors]:
+    """Every HTML file of the site, taken apart."""
+    files = (path for path in HTML.rglob("*.html") if "_static" not in path.parts)
+    return {path: Anchors(path) for path in files}
+
+
+def test_internal_links_lead_to_a_page_and_a_place(anchors):
+    broken = []
+    for path, page in anchors.items():
+        here = f"http://site{PREFIX}{path.relative_to(HTML).as_posix()}"
+        for link in page.links:
+            url, place = urldefrag(urljoin(here, link))
+            if not url.startswith(f"http://site{PREFIX}"):
+                if url.startswith("http://site"):
+                    broken.append(f"{path.name}: {link} leaves the site's folder")
+                continue
+            target = HTML / unquote(urlsplit(url).path.removeprefix(PREFIX))
+            if target.is_dir():
+                target /= "index.html"
+            if not target.exists():
+                broken.append(f"{path.name}: {link} leads nowhere")
+            elif place and target in anchors and place not in anchors[target].places:
+                broken.append(f"{path.name}: {link}: no such place")
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_loads_mathjax_only_where_it_has_a_formula(anchors, page):
+    text = (HTML / page).read_text(encoding="utf-8")
+    loads = any("vendor/mathjax" in link for link in anchors[HTML / page].links)
+    assert loads == ('class="math ' in text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_says_what_it_is(anchors, page):
+    meta = anchors[HTML / page].meta
+    assert len(meta["description"]) > 50
+    assert meta["canonical"] == meta["og:url"] == REPOSITORY.pages + page
+    card = meta["og:image"].removeprefix(REPOSITORY.pages)
+    assert (HTML / card).exists()

@@ -1,0 +1,165 @@
+"""The build of the site: green on a sound book, red on a broken one, one address."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import notebook_factory
+import pytest
+
+from tools import address
+from tools.chapters import ROOT
+
+TOC = """\
+format: jb-book
+root: book/welcome
+parts:
+  - caption: One
+    chapters:
+      - file: book/claims
+      - file: notebooks/05-tiny
+"""
+WELCOME = """\
+# Welcome
+
+A small book. Its {{ref}}`first claim <{claim}>` stands in the ledger.
+"""
+LEDGER = """\
+# Ledger
+
+All claims.
+
+:::{claims-ledger}
+:::
+"""
+
+
+def make_book(root: Path) -> Path:
+    """A book of three pages with the settings and the extensions of the real one."""
+    notebook_factory.make_house(root)
+    shutil.copy(ROOT / "_config.yml", root)
+    for name in ("_ext", "_static", "_templates"):
+        ignored = shutil.ignore_patterns("__pycache__", "vendor")
+        shutil.copytree(ROOT / "book" / name, root / "book" / name, ignore=ignored)
+    (root / "_toc.yml").write_text(TOC)
+    (root / "book" / "welcome.md").write_text(WELCOME.format(claim="claim-5-1"))
+    (root / "book" / "claims.md").write_text(LEDGER)
+    return root
+
+
+def build(root: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site as `make book` does."""
+    program = Path(sys.executable).with_name("jupyter-book")
+    return subprocess.run(
+        [program, "build", ".", "-W", "-n", "--keep-going", "-q"],
+        cwd=root,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def page(root: Path, name: str) -> str:
+    """A page of the built site."""
+    return (root / "_build" / "html" / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory) -> Path:
+    """A sound book, built."""
+    root = make_book(tmp_path_factory.mktemp("sound"))
+    done = build(root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return root
+
+
+def test_a_chapter_has_its_number_and_a_label_on_its_set_up(book):
+    text = page(book, "notebooks/05-tiny.html")
+    assert '<h1><span class="chapter-number">5. </span>Tiny' in text
+    assert "<title>5. Tiny" in text
+    assert "Show the set-up code" in text
+
+
+def test_a_claim_is_a_banner_above_its_code(book):
+    text = page(book, "notebooks/05-tiny.html")
+    banner = text.index('id="claim-5-1"')
+    sentence = text.index("one and one make two", banner)
+    assert sentence < text.index(">assert<", sentence)
+    assert "# Claim:" not in text
+    assert 'href="#claim-5-1">Claim 5.1:</a>' in text
+    assert 'href="../book/claims.html#ledger-claim-5-1"' in text
+
+
+def test_the_ledger_counts_and_lists_the_claims(book):
+    text = page(book, "book/claims.html")
+    assert "<strong>1</strong> <span>claim asserted</span>" in text
+    assert "<strong>1</strong> <span>chapter</span>" in text
+    assert "100 %" in text
+    assert "Verified on 31 January 2026 with Python 3.12.1" in text
+    assert "numpy 2.4.0." in text
+    assert 'id="ledger-claim-5-1"' in text
+    assert 'href="../notebooks/05-tiny.html#claim-5-1"' in text
+
+
+def test_prose_can_refer_to_a_claim(book):
+    text = page(book, "book/welcome.html")
+    assert 'href="../notebooks/05-tiny.html#claim-5-1"' in text
+
+
+def test_the_welcome_page_stands_at_the_address_of_the_site(book):
+    text = page(book, "index.html")
+    assert "A small book." in text
+    assert 'href="notebooks/05-tiny.html#claim-5-1"' in text
+    assert 'http-equiv="refresh"' not in text.lower()
+
+
+def test_a_changed_notebook_changes_the_ledger(book):
+    changed = notebook_factory.chapter(claim="# Claim: 1 is `int`.\nassert 1 == 1")
+    path = notebook_factory.save(book, changed)
+    os.utime(path, (path.stat().st_mtime + 5,) * 2)
+    done = build(book)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "<code" in page(book, "book/claims.html").split("ledger-claim-5-1")[1][:400]
+
+
+def test_a_broken_page_and_a_claim_without_a_sentence_turn_the_build_red(tmp_path):
+    root = make_book(tmp_path)
+    (root / "book" / "welcome.md").write_text(WELCOME.format(claim="claim-9-9"))
+    broken = notebook_factory.chapter(claim="assert 1 + 1 == 2")
+    notebook_factory.save(root, broken)
+    done = build(root)
+    assert done.returncode != 0
+    assert "claim-9-9" in done.stderr
+    assert "05-tiny.ipynb, cell 6 ('assert 1 + 1 == 2'): tagged `claim`" in done.stderr
+
+
+def test_every_address_follows_from_that_of_the_repository(tmp_path):
+    root = make_book(tmp_path)
+    address.set_address(root, "https://github.com/a-fork/its-book")
+    assert build(root).returncode == 0
+    repository = address.repository(root)
+    chapter = page(root, "notebooks/05-tiny.html")
+    here = "https://a-fork.github.io/its-book/notebooks/05-tiny.html"
+    assert repository.colab("05-tiny.ipynb") in chapter
+    assert f'<link rel="canonical" href="{here}" />' in chapter
+    assert f'<meta property="og:url" content="{here}" />' in chapter
+    assert "https://a-fork.github.io/its-book/_static/social-card.png" in chapter
+    assert f"<loc>{here}</loc>" in page(root, "sitemap.xml")
+    assert 'href="/its-book/_static/' in page(root, "404.html")
+    assert "gpu-computing-with-keras/book" not in chapter
+
+
+def test_the_colab_button_needs_the_recursive_update(tmp_path):
+    root = make_book(tmp_path)
+    config = root / "_config.yml"
+    text = config.read_text()
+    assert "recursive_update: true" in text
+    config.write_text(text.replace("recursive_update: true", "recursive_update: false"))
+    build(root)
+    button = address.repository(root).colab("05-tiny.ipynb")
+    assert button not in page(root, "notebooks/05-tiny.html")

@@ -1,0 +1,167 @@
+"""The GitHub workflows: checked by actionlint and zizmor, pinned, limited in time."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from tools import workflows
+from tools.chapters import ROOT
+from tools.errors import UserError
+
+FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+CHECKOUT = re.compile(r"actions/checkout@\S+ # \S+")
+
+
+def load(path):
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def pip_updates():
+    updates = load(ROOT / ".github" / "dependabot.yml")["updates"]
+    return next(x for x in updates if x["package-ecosystem"] == "pip")
+
+
+def test_the_repository_passes(capfd):
+    assert workflows.check(), capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "finding"),
+    [
+        (CHECKOUT, "actions/checkout@v7", "unpinned-uses"),
+        ("    runs-on: ", "    run-on: ", "run-on"),
+        ("run: make lint", "run: 'echo ${{ github.head_ref }}'", "template-injection"),
+        ("run: make lint", "run: rm $file", "SC2086"),
+        ("persist-credentials: false", "fetch-depth: 1", "artipacked"),
+        ("name: ci", "name: [ci", "yaml"),
+    ],
+    ids=["unpinned", "misspelt", "injection", "shell", "credentials", "syntax"],
+)
+def test_a_fault_turns_the_check_red(tmp_path, capfd, old, new, finding):
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    text = (ROOT / ".github/workflows/ci.yml").read_text()
+    changed = re.sub(old, new, text)
+    assert changed != text
+    (folder / "ci.yml").write_text(changed)
+    assert not workflows.check(tmp_path)
+    assert finding.lower() in capfd.readouterr().out.lower()
+
+
+def test_no_workflow_is_an_error(tmp_path):
+    with pytest.raises(UserError, match="no workflow to check"):
+        workflows.check(tmp_path)
+
+
+def test_a_missing_checker_is_an_error(monkeypatch, tmp_path):
+    monkeypatch.setattr(workflows.sysconfig, "get_path", lambda name: str(tmp_path))
+    with pytest.raises(UserError, match="actionlint is not installed"):
+        workflows.check()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_action_is_pinned_to_a_release(path):
+    lines = re.findall(r"^.*\buses:.*$", path.read_text(), re.MULTILINE)
+    assert lines
+    for line in lines:
+        assert re.search(r"uses: [\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), line
+
+
+def test_an_action_has_one_version_everywhere():
+    pins = {}
+    for path in FILES:
+        for action, pin in re.findall(r"uses: ([\w/-]+)@(.*)", path.read_text()):
+            assert pins.setdefault(action, pin) == pin, f"{path.name}: {action}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_job_has_a_time_limit_and_its_own_permissions(path):
+    workflow = load(path)
+    assert workflow["permissions"] == {}
+    for name, job in workflow["jobs"].items():
+        assert job["timeout-minutes"] <= 90, name
+        assert job["permissions"], name
+
+
+def test_only_two_jobs_can_write():
+    writers = {
+        (path.name, name): {k for k, v in job["permissions"].items() if v == "write"}
+        for path in FILES
+        for name, job in load(path)["jobs"].items()
+    }
+    assert {job: scopes for job, scopes in writers.items() if scopes} == {
+        ("deploy.yml", "deploy"): {"pages", "id-token"},
+        ("weekly.yml", "alert"): {"issues"},
+    }
+
+
+def test_nothing_that_runs_weekly_comes_from_a_cache():
+    assert "cache:" not in (ROOT / ".github/workflows/weekly.yml").read_text()
+
+
+def test_the_report_names_every_variant():
+    jobs = load(ROOT / ".github/workflows/weekly.yml")["jobs"]
+    variants = {x["variant"] for x in jobs["check"]["strategy"]["matrix"]["include"]}
+    scripts = "\n".join(step.get("run", "") for step in jobs["alert"]["steps"])
+    assert set(re.findall(r"(\w+)=results/\1/junit\.xml", scripts)) == variants
+
+
+def test_the_newest_engines_are_not_held_back(tmp_path):
+    shutil.copy(ROOT / "requirements.txt", tmp_path)
+    steps = load(ROOT / ".github/workflows/weekly.yml")["jobs"]["check"]["steps"]
+    script = next(x["run"] for x in steps if x.get("name", "").startswith("Look"))
+    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, check=True)
+    before = (ROOT / "requirements.txt").read_text().splitlines()
+    after = (tmp_path / "requirements.txt").read_text().splitlines()
+    engines = {"jax", "keras", "openvino", "tensorflow", "torch"}
+    seen = set()
+    for old, new in zip(before, after, strict=True):
+        name = re.match(r"[\w-]*", new)[0]
+        if name in engines:
+            seen.add(name)
+            assert "<" not in new
+            assert old.startswith(new)
+        else:
+            assert old == new
+    assert seen == engines
+
+
+def test_jupyter_book_is_held_below_2():
+    held = [
+        x for x in pip_updates()["ignore"] if x["dependency-name"] == "jupyter-book"
+    ]
+    assert held == [{"dependency-name": "jupyter-book", "versions": [">=2"]}]
+    requirements = (ROOT / "requirements-book.txt").read_text()
+    assert re.search(r"^jupyter-book[^#\n]*<2\b", requirements, re.MULTILINE)
+
+
+def test_dependabot_raises_what_the_requirements_name():
+    names = {"jaxlib"}
+    for path in ROOT.glob("requirements*.txt"):
+        names |= set(re.findall(r"^[a-z][\w-]*", path.read_text(), re.MULTILINE))
+    allowed = {x["dependency-name"] for x in pip_updates()["allow"]}
+    assert allowed == names, (
+        "make .github/dependabot.yml name what requirements*.txt do"
+    )
+
+
+def test_colab_versions_are_exact_and_say_where_they_come_from():
+    text = (ROOT / "constraints" / "colab.txt").read_text()
+    assert re.search(r"commit\n# [0-9a-f]{40} \(\d{4}-\d\d-\d\d\)", text)
+    pins = [x for x in text.splitlines() if x and not x.startswith("#")]
+    assert all(re.fullmatch(r"[\w-]+==[\d.]+", pin) for pin in pins)
+    assert {"tensorflow", "keras", "jax", "torch"} <= {p.split("==")[0] for p in pins}
+    assert "constraints/colab.txt" in pip_updates()["exclude-paths"]
+
+
+def test_make_test_takes_the_options_that_the_workflows_give():
+    used = "\n".join(path.read_text() for path in FILES)
+    dry = ["make", "-n", "test", "PYTEST_ARGS=--this-option"]
+    printed = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "PYTEST_ARGS=" in used
+    assert re.search(r"pytest\b.* --this-option", printed.stdout)
+    assert "CONSTRAINTS=" in used
+    assert re.search(r"\$\{?CONSTRAINTS\b", (ROOT / "tools/bootstrap.sh").read_text())

@@ -1,0 +1,151 @@
+"""What a chapter is: a notebook's file, number, set-up cell, claims and outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import warnings
+from pathlib import Path
+
+import nbformat
+
+from tools.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+CLAIM = "# Claim:"
+NAME = re.compile(r"(?P<number>\d\d)-[a-z0-9]+(-[a-z0-9]+)*\.ipynb")
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """One asserted sentence of a chapter."""
+
+    chapter: int  # the chapter's number, from its file name
+    number: int  # 1 for the chapter's first claim
+    sentence: str
+    cell: int  # index of the cell in the notebook, from 0
+
+    @property
+    def label(self) -> str:
+        """The short name that readers cite, such as `3.7`."""
+        return f"{self.chapter}.{self.number}"
+
+    @property
+    def anchor(self) -> str:
+        """The fragment of the claim's address on the site, such as `claim-3-7`."""
+        return f"claim-{self.chapter}-{self.number}"
+
+
+def chapter_paths(root: Path = ROOT) -> list[Path]:
+    """The notebooks of all chapters, in the order of their numbers."""
+    return sorted((root / "notebooks").glob("*.ipynb"))
+
+
+def chapter_number(path: Path) -> int:
+    """The number at the start of a chapter's file name."""
+    match = NAME.fullmatch(path.name)
+    if not match:
+        raise UserError(
+            f"{path.name}: not a chapter's name. "
+            "Fix: call it NN-slug.ipynb, in lower case with hyphens."
+        )
+    return int(match["number"])
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    """Read and validate a notebook; a broken file is a `UserError` that names it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text)
+        if not isinstance(content, dict) or content.get("nbformat") != 4:
+            raise nbformat.ValidationError("it is not in notebook format 4")
+        with warnings.catch_warnings(action="ignore"):  # on cells without a good id
+            notebook = nbformat.reads(text, as_version=4)
+            nbformat.validate(notebook)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such notebook. Fix: see notebooks/.") from None
+    except (
+        json.JSONDecodeError,
+        UnicodeDecodeError,
+        nbformat.reader.NotJSONError,
+    ) as error:
+        reason = str(error).splitlines()[0][:100]
+        raise UserError(
+            f"{path}: not valid JSON ({reason}). "
+            f"Fix: restore it with `git checkout -- {path}`."
+        ) from None
+    except nbformat.ValidationError as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{path}: not a valid notebook ({reason}). "
+            f"Fix: mend it, or restore it with `git checkout -- {path}`."
+        ) from None
+    return notebook
+
+
+def tags(cell: nbformat.NotebookNode) -> list[str]:
+    """The tags of a cell."""
+    return cell.metadata.get("tags", [])
+
+
+def is_setup(cell: nbformat.NotebookNode) -> bool:
+    """Whether the cell is a chapter's folded set-up cell."""
+    return cell.cell_type == "code" and cell.source.startswith("# @title Set-up")
+
+
+def where(path: Path, index: int, cell: nbformat.NotebookNode) -> str:
+    """Name a cell in a message: file, number from 1, and how the cell begins."""
+    first = (cell.source.strip().splitlines() or ["(empty)"])[0]
+    return f"{path.name}, cell {index + 1} ({first[:50]!r})"
+
+
+def split_claim(source: str) -> tuple[str | None, str]:
+    """Split a claim cell's source into its sentence and the code that asserts it.
+
+    The sentence stands in the first line, or in the second below a cell magic, and may
+    go on in comment lines that are indented by three or more spaces.
+
+    Returns (None, source) if the source does not start with a claim.
+    """
+    lines = source.splitlines()
+    start = 1 if lines and lines[0].startswith("%%") else 0
+    if len(lines) <= start or not lines[start].startswith(CLAIM):
+        return None, source
+    end = start + 1
+    while end < len(lines) and re.match(r"#   +\S", lines[end]):
+        end += 1
+    words = [lines[start].removeprefix(CLAIM), *(x[1:] for x in lines[start + 1 : end])]
+    sentence = " ".join(word.strip() for word in words)
+    return sentence, "\n".join(lines[:start] + lines[end:])
+
+
+def claims(path: Path, notebook: nbformat.NotebookNode | None = None) -> list[Claim]:
+    """The claims of a chapter, in order."""
+    notebook = notebook or read(path)
+    found: list[Claim] = []
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code" or "claim" not in tags(cell):
+            continue
+        sentence, _ = split_claim(cell.source)
+        if sentence is None:
+            raise UserError(
+                f"{where(path, index, cell)}: tagged `claim` but does not start with "
+                f"`{CLAIM}`. Fix: make it the first line, or drop the tag."
+            )
+        found.append(Claim(chapter_number(path), len(found) + 1, sentence, index))
+    return found
+
+
+def has_text_output(cell: nbformat.NotebookNode) -> bool:
+    """Whether a stored output of the cell has text that can be compared."""
+    return any(
+        output.output_type in ("stream", "error")
+        or any(kind.startswith("text/") for kind in output.get("data", {}))
+        for output in cell.get("outputs", [])
+    )
+
+
+def is_compared(cell: nbformat.NotebookNode) -> bool:
+    """Whether nbval compares the cell's stored output with a fresh one."""
+    return "nbval-ignore-output" not in tags(cell)

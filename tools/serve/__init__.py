@@ -1,0 +1,1 @@
+"""The site on this machine, built again after each change."""
