@@ -1,5 +1,6 @@
 # The commands of this book: `make help` lists them.
-# PYTHON=/path/to/python3.13 names the Python that .venv is made with.
+# PYTHON=/path/to/python3.13 names the Python that .venv is made with, and
+# CONSTRAINTS=constraints/colab.txt other versions (CONSTRAINTS= takes the newest).
 .DEFAULT_GOAL := help
 .PHONY: help book test serve lab sync refresh lint clean
 RUN := .venv/bin/python -m
@@ -21,7 +22,7 @@ test: ## run all checks: notebooks, claims, tools, form, site in a browser
 	@rm -rf _build
 	@$(MAKE) --no-print-directory book
 	@$(RUN) tools.chromium
-	@$(RUN) pytest -n 2 --dist loadscope notebooks tests
+	@$(RUN) pytest -n 2 --dist loadscope notebooks tests $(PYTEST_ARGS)
 
 serve: ## show the site and build it again after each change [PORT=8000]
 	@TASK=serve sh tools/bootstrap.sh book

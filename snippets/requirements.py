@@ -12,13 +12,15 @@ def require(*requirements):
     Raises ImportError with one line that names what to install.
     """
     distributions, wrong = importlib.metadata.packages_distributions(), []
+    on_colab = "google.colab" in sys.modules
     for text in requirements:
         wanted = Requirement(text)
-        if importlib.util.find_spec(wanted.name) is None and "google.colab" in sys.modules:
+        if on_colab and importlib.util.find_spec(wanted.name) is None:
             subprocess.run([sys.executable, "-m", "pip", "install", "-q", text])
             importlib.invalidate_caches()
             distributions = importlib.metadata.packages_distributions()
-        found = [importlib.metadata.version(d) for d in distributions.get(wanted.name, [])]
+        names = distributions.get(wanted.name, [])
+        found = [importlib.metadata.version(name) for name in names]
         if not any(wanted.specifier.contains(v, prereleases=True) for v in found):
             wrong.append(f"{text} (here: {', '.join(found) or 'missing'})")
     if wrong:

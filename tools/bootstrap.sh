@@ -1,6 +1,7 @@
 #!/bin/sh
 # Make .venv and install what a task needs: sh tools/bootstrap.sh book|all
-# PYTHON=... names the Python to use. What pip writes goes to _build/install.log.
+# PYTHON=... names the Python to use. CONSTRAINTS=... names another file of versions;
+# CONSTRAINTS= (empty) takes the newest. What pip writes goes to _build/install.log.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -13,7 +14,7 @@ all) files="requirements.txt requirements-test.txt" ;;
     exit 1
     ;;
 esac
-constraints=constraints/latest.txt
+constraints=${CONSTRAINTS-constraints/latest.txt}
 log=_build/install.log
 made=""
 
@@ -122,17 +123,17 @@ check_venv() {
 }
 
 checksum() {
-    cat requirements-book.txt "$@" "$constraints" | cksum
+    { cat requirements-book.txt "$@" ${constraints:+"$constraints"} && echo "$constraints"; } | cksum
 }
 
 install() {
     set --
     for file in $files; do set -- "$@" --requirement "$file"; done
+    if [ -n "$constraints" ]; then set -- "$@" --constraint "$constraints"; fi
     mkdir -p _build
     echo "installing what make $task needs ..." >&2
     PIP_RETRIES=${PIP_RETRIES:-2} .venv/bin/python -m pip install --quiet \
-        --disable-pip-version-check --no-input \
-        --constraint "$constraints" "$@" >"$log" 2>&1 && return
+        --disable-pip-version-check --no-input "$@" >"$log" 2>&1 && return
     if grep -Eq 'connection broken by|Max retries exceeded' "$log"; then
         fail "pip cannot reach its package index. Fix: connect to the network, then make $task (all that pip said: $log)"
     fi
@@ -142,7 +143,7 @@ install() {
 
 task=${TASK:-$what}
 if [ "$task" = all ]; then task="test"; fi
-for file in requirements-book.txt $files "$constraints"; do
+for file in requirements-book.txt $files ${constraints:+"$constraints"}; do
     [ -r "$file" ] || fail "$file is missing. Fix: git checkout -- $file"
 done
 if [ -e .venv ]; then check_venv; else make_venv; fi
