@@ -5,19 +5,22 @@ from __future__ import annotations
 import collections
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbval.plugin
 import pytest
 
-from tools import chapters
+from tools import chapters, refresh
 
 
 class EmptyFolderKernel(nbval.plugin.RunningKernel):
-    """A kernel that runs in an empty folder: a chapter needs no repository around it."""
+    """A kernel in an empty folder: a chapter needs no repository around it."""
 
     def __init__(self, kernel_name: str, cwd: str, startup_timeout: float) -> None:
-        self.folder = tempfile.TemporaryDirectory(prefix="chapter-")
+        self.folder = tempfile.TemporaryDirectory(
+            prefix="chapter-", ignore_cleanup_errors=True
+        )
         super().__init__(kernel_name, self.folder.name, startup_timeout)
 
     def stop(self) -> None:
@@ -27,11 +30,40 @@ class EmptyFolderKernel(nbval.plugin.RunningKernel):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep the reader's own Keras settings out of the runs, and count what they do."""
-    nbval.plugin.RunningKernel = EmptyFolderKernel
-    if "KERAS_HOME" not in os.environ:
-        os.environ["KERAS_HOME"] = tempfile.mkdtemp(prefix="keras-home-")
+    """Keep the reader's own settings out of the runs, and count what they do."""
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    patch.setattr(nbval.plugin, "RunningKernel", EmptyFolderKernel)
+    if hasattr(config, "workerinput"):
+        return  # a worker of pytest-xdist: its controller does the rest for all
+    home = tempfile.TemporaryDirectory(
+        prefix="chapter-home-", ignore_cleanup_errors=True
+    )
+    config.add_cleanup(home.cleanup)
+    for name in [name for name in os.environ if name.startswith(refresh.PERSONAL)]:
+        patch.delenv(name)
+    for name in ("KERAS_HOME", "IPYTHONDIR"):
+        folder = Path(home.name, name.lower())
+        folder.mkdir()
+        patch.setenv(name, str(folder))
     config.pluginmanager.register(Summary(config), "book-summary")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a cell that is tagged `raises-exception` and raises nothing.
+
+    nbval alone lets it pass where the output is not compared.
+    """
+    yield
+    if not isinstance(item, nbval.plugin.IPyNbCell):
+        return
+    raised = any(output.output_type == "error" for output in item.test_outputs)
+    if item.options["check_exception"] and not raised:
+        item.raise_cell_error(
+            "Tagged raises-exception and raises nothing. "
+            "Fix: drop the tag, or mend what the chapter says about the error."
+        )
 
 
 class Summary:

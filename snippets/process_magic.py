@@ -67,28 +67,36 @@ def run_process(source, timeout=60, **environment):
         )
         try:
             stdout, stderr = child.communicate(timeout=timeout)
+            status = child.returncode
         except BaseException as error:  # a time-out, or Ctrl-C
             os.killpg(child.pid, signal.SIGKILL)
             stdout, stderr = child.communicate()
             if not isinstance(error, subprocess.TimeoutExpired):
                 raise
-            stderr += f"TimeoutError: stopped after {timeout:g} s"
-        result = subprocess.CompletedProcess("cell", child.returncode, stdout, stderr)
+            late, status = f"TimeoutError: stopped after {timeout:g} s", 1
+            stderr = f"{stderr}\n{late}".lstrip("\n")
+        result = subprocess.CompletedProcess("cell", status, stdout, stderr)
         result.log = log.read_text(errors="replace")
-    if result.returncode and not stderr.strip():  # killed: the C++ log has the reason
-        reason = result.log.strip() or f"exit status {result.returncode}"
-        result.stderr = f"the process died: {reason}"
+    if status < 0 or (status and not stderr.strip()):  # the C++ log may say why
+        reason = result.log.strip() or f"exit status {status}"
+        result.stderr = f"{stderr}\nthe process died: {reason}".lstrip("\n")
     return result
 
 
 @register_cell_magic("process")
 def process_magic(line, cell):
-    """%%process [timeout=SECONDS] [NAME=value ...]: run the cell in a fresh interpreter.
+    """%%process [timeout=SECONDS] [NAME=value ...]: run the cell in a new process.
 
     Shows what the cell printed and leaves a CompletedProcess in `process`. An error in
     the cell is raised here as a ProcessError.
     """
-    options = dict(word.partition("=")[::2] for word in shlex.split(line))
+    options = {}
+    for word in shlex.split(line):
+        name, equals, value = word.partition("=")
+        number = value.replace(".", "", 1).isdecimal()
+        if not (name and equals) or (name == "timeout" and not number):
+            raise ValueError(f"%%process {word}: write NAME=value or timeout=SECONDS")
+        options[name] = value
     timeout = float(options.pop("timeout", 60))
     result = run_process(cell, timeout, **options)
     get_ipython().user_ns["process"] = result

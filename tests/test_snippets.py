@@ -1,0 +1,452 @@
+"""What the helpers of the chapters' set-up cells do."""
+
+import contextlib
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import types
+
+import psutil
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from jupyter_client.manager import start_new_kernel
+
+from tools import refresh
+from tools.chapters import ROOT
+
+SNIPPETS = ROOT / "snippets"
+COLOURS = re.compile(r"\x1b\[[\d;]*m")
+
+
+def snippet(name):
+    """The source of a snippet, as a set-up cell carries it."""
+    return (SNIPPETS / f"{name}.py").read_text(encoding="utf-8")
+
+
+def wait_until(true, seconds=10):
+    """Wait for something that happens in another process."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.02)
+
+
+def is_running(pid):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+# --- %%process and run_process -----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory):
+    """An IPython shell in this process, after a set-up cell with the magic."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
+        patch.setattr(sys, "excepthook", sys.excepthook)
+        InteractiveShell.clear_instance()
+        shell = InteractiveShell.instance()
+        shell.history_manager.enabled = False
+        shell.run_cell(snippet("process_magic")).raise_error()
+        yield shell
+        shell.atexit_operations()
+        InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def run_process(shell):
+    return shell.user_ns["run_process"]
+
+
+def run(shell, cell):
+    """Run a cell in the shell; what it printed, and its error if any."""
+    with capture_output() as printed:
+        result = shell.run_cell(cell)
+    return printed, result.error_in_exec
+
+
+def test_process_relays_what_the_cell_prints(shell):
+    printed, error = run(
+        shell,
+        "%%process\nimport sys\nprint('to stdout')\nprint('to stderr', file=sys.stderr)",
+    )
+    assert error is None
+    assert printed.stdout == "to stdout\n"
+    assert printed.stderr == "to stderr\n"
+
+
+def test_process_leaves_its_result_in_the_namespace(shell):
+    run(
+        shell,
+        "%%process\nimport os, sys\nprint(6 * 7)\n"
+        "print('warned', file=sys.stderr)\nos.write(2, b'from C++')",
+    )
+    result = shell.user_ns["process"]
+    assert isinstance(result, subprocess.CompletedProcess)
+    assert (result.returncode, result.stdout) == (0, "42\n")
+    assert (result.stderr, result.log) == ("warned\n", "from C++")
+
+
+def test_what_cpp_code_logs_is_kept_from_the_reader(shell):
+    printed, _ = run(shell, "%%process\nimport os\nos.write(2, b'I0000 hello')")
+    assert (printed.stdout, printed.stderr) == ("", "")
+
+
+def test_a_process_is_fresh_and_its_names_stay_in_it(shell):
+    shell.user_ns["mine"] = 1
+    printed, error = run(
+        shell,
+        "%%process\nimport os, sys\nprint('mine' in globals(), len(sys.argv))\n"
+        f"assert os.getpid() != {os.getpid()}\nnew = 1",
+    )
+    assert error is None and printed.stdout == "False 1\n"
+    assert "new" not in shell.user_ns
+
+
+def test_the_environment_of_the_line_is_set_in_the_child_only(shell, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
+    printed, error = run(
+        shell,
+        "%%process KERAS_BACKEND=jax XLA_FLAGS='--a=1 --b' EMPTY=\nimport os\n"
+        "print([os.environ[x] for x in ('KERAS_BACKEND', 'XLA_FLAGS', 'EMPTY')])",
+    )
+    assert error is None
+    assert printed.stdout == "['jax', '--a=1 --b', '']\n"
+    assert os.environ["KERAS_BACKEND"] == "tensorflow"
+    assert "XLA_FLAGS" not in os.environ and "EMPTY" not in os.environ
+
+
+def test_none_removes_a_variable_and_numbers_are_allowed(run_process, monkeypatch):
+    monkeypatch.setenv("TO_REMOVE", "1")
+    result = run_process(
+        "import os\nprint('TO_REMOVE' in os.environ, os.environ['NUMBER'])",
+        TO_REMOVE=None,
+        NUMBER=3,
+    )
+    assert result.stdout == "False 3\n" and os.environ["TO_REMOVE"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("KERAS_BACKEND", "KERAS_BACKEND"),
+        ("KERAS_BACKEND = jax", "KERAS_BACKEND"),
+        ("A=1 =2", "=2"),
+        ("timeout=soon", "timeout=soon"),
+        ("timeout=", "timeout="),
+        ("timeout=-1", "timeout=-1"),
+        ("timeout=inf", "timeout=inf"),
+    ],
+)
+def test_a_bad_word_on_the_line_is_named_with_the_form_wanted(shell, line, word):
+    printed, error = run(shell, f"%%process {line}\nprint('ran')")
+    message = f"%%process {word}: write NAME=value or timeout=SECONDS"
+    assert isinstance(error, ValueError) and str(error) == message
+    assert "\nran" not in printed.stdout
+
+
+def test_an_error_in_the_cell_is_raised_with_the_lines_of_the_cell_only(shell):
+    cell = (
+        "%%process\nprint('before')\n\ndef f(x):\n    return 1 / x\n\n"
+        "import json\njson.loads('1', parse_int=lambda text: f(0))"
+    )
+    printed, error = run(shell, cell)
+    assert type(error).__name__ == "ProcessError"
+    assert str(error) == "ZeroDivisionError: division by zero"
+    assert printed.stdout.startswith("before\n")
+    report = "\n".join(error._render_traceback_())
+    assert re.findall(r'File "(.+?)", line (\d+)', report) == [
+        ("cell", "7"),
+        ("cell", "7"),
+        ("cell", "4"),
+    ]
+    assert "    return 1 / x\n" in report and report.endswith(str(error))
+    assert shell.user_ns["process"].returncode == 1
+    assert "<string>" not in printed.stdout and "subprocess.py" not in printed.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def", "SyntaxError: invalid syntax"),
+        ("raise ValueError('one\\ntwo')", "two"),
+        ("import sys; sys.exit('gave up')", "gave up"),
+        ("import sys; sys.exit(3)", "the process died: exit status 3"),
+        ("import os; os.abort()", "the process died: exit status -6"),
+        (
+            "import os; os.write(2, b'F0000 Check failed: x\\n'); os.abort()",
+            "the process died: F0000 Check failed: x",
+        ),
+        (
+            "import os, sys; print('a warning', file=sys.stderr); os.abort()",
+            "the process died: exit status -6",
+        ),
+    ],
+)
+def test_the_message_is_the_last_line_of_the_child(shell, source, message):
+    _, error = run(shell, f"%%process\n{source}")
+    assert type(error).__name__ == "ProcessError" and str(error) == message
+
+
+def test_a_time_out_shows_what_was_printed_so_far(shell):
+    start = time.monotonic()
+    printed, error = run(
+        shell,
+        "%%process timeout=0.5\nimport sys, time\nprint('so far')\n"
+        "print('half a line', end='', file=sys.stderr, flush=True)\ntime.sleep(60)",
+    )
+    assert time.monotonic() - start < 10
+    assert type(error).__name__ == "ProcessError"
+    assert str(error) == "TimeoutError: stopped after 0.5 s"
+    assert error.report == "half a line\nTimeoutError: stopped after 0.5 s"
+    assert printed.stdout.startswith("so far\n")
+
+
+@pytest.mark.parametrize("end", ["time.sleep(60)", "pass  # the child ends before"])
+def test_a_time_out_kills_grandchildren(run_process, tmp_path, end):
+    note = tmp_path / "pid"
+    result = run_process(
+        "import pathlib, subprocess, sys, time\n"
+        "wait = 'import time; time.sleep(60)'\n"
+        "other = subprocess.Popen([sys.executable, '-c', wait])\n"
+        f"pathlib.Path({str(note)!r}).write_text(str(other.pid))\n{end}",
+        timeout=1,
+    )
+    assert result.returncode and "TimeoutError: stopped after 1 s" in result.stderr
+    wait_until(lambda: not is_running(int(note.read_text())))
+
+
+class Kernel:
+    """A kernel as a reader has one, after a set-up cell with the magic."""
+
+    def __init__(self, folder):
+        environment = {**os.environ, "IPYTHONDIR": str(folder)}
+        self.manager, self.client = start_new_kernel(
+            kernel_spec_manager=refresh.ThisPython(), env=environment
+        )
+
+    def run(self, cell, meanwhile=lambda: None):
+        """Run a cell; its outputs as {stream or "error": text or content}."""
+        outputs, sent = {}, self.client.execute(cell)
+        meanwhile()
+        while True:
+            message = self.client.get_iopub_msg(timeout=30)
+            content = message["content"]
+            if message["parent_header"].get("msg_id") != sent:
+                continue
+            if content.get("execution_state") == "idle":
+                return outputs
+            if message["msg_type"] == "stream":
+                name = content["name"]
+                outputs[name] = outputs.get(name, "") + content["text"]
+            elif message["msg_type"] == "error":
+                outputs["error"] = content
+
+    def stop(self):
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    kernel = Kernel(tmp_path_factory.mktemp("ipython"))
+    try:
+        assert kernel.run(snippet("process_magic")) == {}
+        yield kernel
+    finally:
+        kernel.stop()
+
+
+def test_a_kernel_relays_both_streams(kernel):
+    cell = "%%process\nimport sys\nprint('one')\nprint('two', file=sys.stderr)"
+    assert kernel.run(cell) == {"stdout": "one\n", "stderr": "two\n"}
+    assert kernel.run("%%process\npass") == {}
+    assert kernel.run("print(process.returncode)") == {"stdout": "0\n"}
+
+
+def test_a_kernel_shows_an_error_with_the_lines_of_the_cell_only(kernel):
+    outputs = kernel.run("%%process\nprint('before')\nx = 1\nx.y")
+    assert outputs["stdout"] == "before\n" and "stderr" not in outputs
+    assert outputs["error"]["ename"] == "ProcessError"
+    message = "AttributeError: 'int' object has no attribute 'y'"
+    assert outputs["error"]["evalue"] == message
+    lines = [COLOURS.sub("", line) for line in outputs["error"]["traceback"]]
+    assert lines[0] == '  File "cell", line 3, in <module>'
+    assert lines[1] == "    x.y" and lines[-1] == message and len(lines) <= 4
+
+
+def test_interrupting_a_kernel_kills_the_process_and_the_kernel_lives(kernel, tmp_path):
+    note = tmp_path / "pid"
+    cell = (
+        "%%process\nimport os, pathlib, time\n"
+        f"pathlib.Path({str(note)!r}).write_text(str(os.getpid()))\ntime.sleep(60)"
+    )
+
+    def interrupt():
+        wait_until(lambda: note.exists() and note.read_text())
+        assert is_running(int(note.read_text()))
+        kernel.manager.interrupt_kernel()
+
+    outputs = kernel.run(cell, meanwhile=interrupt)
+    assert outputs["error"]["ename"] == "KeyboardInterrupt"
+    assert not is_running(int(note.read_text()))
+    assert kernel.run("%%process\nprint('alive')") == {"stdout": "alive\n"}
+
+
+# --- quiet_start -------------------------------------------------------------------
+
+QUIET = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import quiet_start
+files = len(os.listdir("/dev/fd"))
+try:
+    with quiet_start.quiet_stderr():
+        os.write(2, b"hidden")
+        print("hidden", file=sys.stderr, flush=True)
+        raise KeyError
+except KeyError:
+    os.write(2, b"visible")
+found = {
+    "backend": os.environ["KERAS_BACKEND"],
+    "leaked": len(os.listdir("/dev/fd")) - files,
+    "level": os.environ["TF_CPP_MIN_LOG_LEVEL"],
+    "tensorflow": "tensorflow" in sys.modules,
+}
+open(sys.argv[2], "w").write(json.dumps(found))
+"""
+
+
+def test_quiet_start_imports_tensorflow_and_prints_nothing(tmp_path):
+    found = tmp_path / "found.json"
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(refresh.PERSONAL)
+    }
+    result = subprocess.run(
+        [sys.executable, "-c", QUIET, str(SNIPPETS), str(found)],
+        env={**environment, "KERAS_BACKEND": "jax"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "visible")
+    assert json.loads(found.read_text()) == {
+        "backend": "tensorflow",
+        "leaked": 0,
+        "level": "2",
+        "tensorflow": True,
+    }
+
+
+# --- requirements ------------------------------------------------------------------
+
+
+def install(folder, name, version):
+    """Put a package with metadata into a folder, as pip does."""
+    (folder / name).mkdir()
+    (folder / name / "__init__.py").touch()
+    info = folder / f"{name}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+    (info / "top_level.txt").write_text(f"{name}\n")
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """A folder of packages that Python sees, with somepackage 2.1rc1."""
+    monkeypatch.syspath_prepend(tmp_path)
+    install(tmp_path, "somepackage", "2.1rc1")
+    return tmp_path
+
+
+@pytest.fixture
+def require(monkeypatch):
+    namespace = {}
+    exec(compile(snippet("requirements"), "requirements.py", "exec"), namespace)
+    monkeypatch.delitem(sys.modules, "google.colab", raising=False)
+    return namespace["require"]
+
+
+@pytest.fixture
+def pip(packages, monkeypatch):
+    """Colab, with a pip that notes its calls and installs version 3.0."""
+    calls = []
+
+    def run(command, **_):
+        calls.append(command)
+        name = re.match(r"\w+", command[-1])[0]
+        if name != "notfound":
+            install(packages, name, "3.0")
+        return subprocess.CompletedProcess(command, int(name == "notfound"))
+
+    monkeypatch.setitem(sys.modules, "google.colab", types.ModuleType("google.colab"))
+    monkeypatch.setattr(subprocess, "run", run)
+    return calls
+
+
+def test_satisfied_requirements_pass_without_a_word(require, packages, capsys):
+    require("somepackage>=2.0", "somepackage", "packaging>=20,<1000")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_all_that_is_wrong_stands_in_one_line_with_the_fix(require, packages):
+    with pytest.raises(ImportError) as error:
+        require("packaging>=20", "somepackage>=2.5", "nosuchpackage>=1")
+    assert str(error.value) == (
+        "this chapter needs somepackage>=2.5 (here: 2.1rc1) and "
+        "nosuchpackage>=1 (here: missing). Fix: pip install 'packaging>=20' "
+        "'somepackage>=2.5' 'nosuchpackage>=1', then restart the kernel."
+    )
+
+
+def test_nothing_is_installed_outside_colab(require, monkeypatch):
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("ran pip"))
+    with pytest.raises(ImportError, match="missing"):
+        require("nosuchpackage>=1")
+
+
+def test_colab_installs_only_what_is_missing(require, pip):
+    require("somepackage>=2.0", "newpackage>=2.5", "packaging")
+    command = [sys.executable, "-m", "pip", "install", "-q", "newpackage>=2.5"]
+    assert pip == [command]
+    assert importlib.metadata.version("newpackage") == "3.0"
+
+
+def test_colab_never_upgrades_what_is_there(require, pip):
+    with pytest.raises(ImportError, match=r"somepackage>=2\.5 \(here: 2\.1rc1\)"):
+        require("somepackage>=2.5")
+    assert pip == []
+
+
+def test_an_installation_that_fails_on_colab_is_an_error(require, pip):
+    with pytest.raises(ImportError, match=r"notfound>=1 \(here: missing\)"):
+        require("notfound>=1")
+
+
+# --- plot_style --------------------------------------------------------------------
+
+
+def test_the_plot_style_is_set_and_its_colours_are_distinct(shell, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    matplotlib = pytest.importorskip("matplotlib")
+    namespace = {}
+    with matplotlib.rc_context():
+        exec(compile(snippet("plot_style"), "plot_style.py", "exec"), namespace)
+        rc = dict(matplotlib.rcParams)
+    names = ("BLUE", "ORANGE", "GREEN", "PINK", "SKY", "RED", "YELLOW", "GREY")
+    colours = [namespace[name] for name in names]
+    rgb = [matplotlib.colors.to_rgb(colour) for colour in colours]
+    assert len(set(rgb)) == len(names)
+    assert rc["axes.prop_cycle"].by_key()["color"] == colours[:6]
+    assert rc["figure.figsize"] == [7, 3.6] and rc["figure.dpi"] == 110
+    assert rc["figure.constrained_layout.use"] is True
+    assert rc["axes.spines.top"] is rc["axes.spines.right"] is False
