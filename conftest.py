@@ -42,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(home.cleanup)
     for name in [name for name in os.environ if name.startswith(refresh.PERSONAL)]:
         patch.delenv(name)
+    for name, value in refresh.CPU_ONLY.items():
+        patch.setenv(name, value)
     for name in ("KERAS_HOME", "IPYTHONDIR"):
         folder = Path(home.name, name.lower())
         folder.mkdir()

@@ -31,6 +31,8 @@ PACKAGES = ("tensorflow", "keras", "jax", "torch", "openvino", "numpy")
 VARIANTS = {"tensorflow": ("tensorflow", "tensorflow-cpu")}
 # Settings of the person who runs this: a chapter sets what it needs itself.
 PERSONAL = ("JAX_", "KERAS_", "PYTHONPATH", "TF_", "XLA_")
+# Stored outputs are those of a CPU, so they are the same on a machine with a GPU.
+CPU_ONLY = {"CUDA_VISIBLE_DEVICES": "-1"}
 TIMEOUT = 60  # seconds for one cell
 
 
@@ -91,7 +93,7 @@ def execute(
         environment = {
             k: v for k, v in os.environ.items() if not k.startswith(PERSONAL)
         }
-        environment |= {"KERAS_HOME": str(keras), "IPYTHONDIR": str(ipython)}
+        environment |= {"KERAS_HOME": str(keras), "IPYTHONDIR": str(ipython), **CPU_ONLY}
         client = NotebookClient(
             notebook,
             km=AsyncKernelManager(kernel_spec_manager=ThisPython()),

@@ -3,11 +3,14 @@
 - The title carries the chapter's number, which stands in the file's name.
 - A cell tagged `claim` shows its sentence in a banner above the code that asserts it.
   The banner has a permanent address, and prose refers to it with {ref}`claim-3-4`.
-- The folded set-up cell is labelled as such.
+- The folded set-up cell is labelled as such, and so is the folded code of a figure.
+- A link to another page of the site, which a notebook must write in full, leads to that
+  page wherever the site is read, offline too.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 import sys
 from pathlib import Path
@@ -21,7 +24,7 @@ from sphinx.util import logging
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tools import chapters
+from tools import address, chapters
 from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
@@ -61,6 +64,7 @@ class ChapterPage(SphinxTransform):
         if not chapters.NAME.fullmatch(path.name):
             return
         self.number_title(chapters.chapter_number(path))
+        self.shorten_links(address.repository(Path(self.env.srcdir)).pages)
         try:
             notebook = chapters.read(path)
             claims = {claim.cell: claim for claim in chapters.claims(path, notebook)}
@@ -68,7 +72,7 @@ class ChapterPage(SphinxTransform):
             LOGGER.warning("%s", error, type="book", subtype="claim")
             return
         for cell in self.document.findall(is_code_cell):
-            self.label_setup(cell, notebook.cells[cell["cell_index"]])
+            self.label_fold(cell, notebook.cells[cell["cell_index"]])
             claim = claims.get(cell["cell_index"])
             if claim is not None:
                 self.mark(cell, claim)
@@ -79,11 +83,20 @@ class ChapterPage(SphinxTransform):
         if title is not None:
             title.insert(0, nodes.inline("", f"{number}. ", classes=["chapter-number"]))
 
-    def label_setup(self, node: nodes.container, cell: nbformat.NotebookNode) -> None:
-        """Say on the fold that what it hides is the set-up."""
-        if chapters.is_setup(cell):
-            node["prompt_show"] = "Show the set-up code"
-            node["prompt_hide"] = "Hide the set-up code"
+    def shorten_links(self, pages: str) -> None:
+        """Make links to the site's own address relative to this page."""
+        here = posixpath.dirname(self.env.docname)
+        for reference in self.document.findall(nodes.reference):
+            uri = reference.get("refuri", "")
+            if uri.startswith(pages):
+                reference["refuri"] = posixpath.relpath(uri.removeprefix(pages), here)
+
+    def label_fold(self, node: nodes.container, cell: nbformat.NotebookNode) -> None:
+        """Say on a fold what it hides."""
+        if "hide_mode" in node:
+            what = "set-up code" if chapters.is_setup(cell) else "code of the figure"
+            node["prompt_show"] = f"Show the {what}"
+            node["prompt_hide"] = f"Hide the {what}"
 
     def mark(self, cell: nodes.container, claim: chapters.Claim) -> None:
         """Move a claim's sentence from the code to a banner above it."""
