@@ -39,7 +39,8 @@ HEALTHY = {
     "own settings": factory.code(
         "mine = [x for x in os.environ if x.startswith(('TF_', 'XLA_', 'JAX_'))]\n"
         "assert not mine and 'KERAS_BACKEND' not in os.environ\n"
-        "assert os.listdir(os.environ['KERAS_HOME']) == []"
+        "assert os.listdir(os.environ['KERAS_HOME']) == []\n"
+        "assert os.environ['CUDA_VISIBLE_DEVICES'] == '-1'"
     ),
     "address": factory.code(
         "object()",
@@ -127,6 +128,7 @@ def check(root, cells, *options):
         cwd=root,
         env={
             **environment,
+            "CUDA_VISIBLE_DEVICES": "0",
             "KERAS_BACKEND": "of the reader",
             "TF_XLA_FLAGS": "of the reader",
             "TMPDIR": str(root / "temporary"),

@@ -93,7 +93,7 @@ def execute(
         environment = {
             k: v for k, v in os.environ.items() if not k.startswith(PERSONAL)
         }
-        environment |= {"KERAS_HOME": str(keras), "IPYTHONDIR": str(ipython), **CPU_ONLY}
+        environment |= {"KERAS_HOME": str(keras), "IPYTHONDIR": str(ipython)} | CPU_ONLY
         client = NotebookClient(
             notebook,
             km=AsyncKernelManager(kernel_spec_manager=ThisPython()),
