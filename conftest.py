@@ -111,8 +111,8 @@ class Summary:
         terminalreporter.section("the book")
         write(f"notebooks          {len(self.outcomes)}")
         write(f"cells run          {cells}, {failed} failed")
-        share = compared / outputs if outputs else 1
-        write(f"outputs compared   {compared} of {outputs} ({share:.0%})")
+        share = 100 * compared // outputs if outputs else 100
+        write(f"outputs compared   {compared} of {outputs} ({share} %)")
         write(f"claims that hold   {proved} of {claims}")
         slowest = [f"{Path(n).stem} {s:.0f} s" for n, s in self.seconds.most_common(5)]
         write(f"slowest            {', '.join(slowest)}")

@@ -179,7 +179,7 @@ def test_the_summary_of_a_healthy_run(healthy):
     assert healthy.status == 0, healthy.text
     assert healthy.line("notebooks") == "2"
     assert healthy.line("cells run") == "10, 0 failed"
-    assert healthy.line("outputs compared") == "6 of 7 (86%)"
+    assert healthy.line("outputs compared") == "6 of 7 (85 %)"
     assert healthy.line("claims that hold") == "1 of 1"
     slowest = healthy.line("slowest")
     times = re.fullmatch(r"(\S+) \d+ s, (\S+) \d+ s", slowest)
@@ -216,7 +216,7 @@ def test_the_summary_of_a_sick_run(sick):
     assert sick.outcomes["sick: healthy after all"] == ""
     assert sick.line("notebooks") == "3"
     assert sick.line("cells run") == "19, 10 failed"
-    assert sick.line("outputs compared") == "5 of 10 (50%)"
+    assert sick.line("outputs compared") == "5 of 10 (50 %)"
     assert sick.line("claims that hold") == "1 of 2"
     assert re.match(r"02-hangs [3-9] s, ", sick.line("slowest"))
 

@@ -31,7 +31,8 @@ LOGGER = logging.getLogger(__name__)
 
 
 def sentence_nodes(sentence: str) -> list[nodes.Node]:
-    """A claim's sentence, with what stands between backticks as code."""
+    """A claim's sentence with a capital, and what stands between backticks as code."""
+    sentence = sentence[:1].upper() + sentence[1:]
     return [
         nodes.literal("", part) if index % 2 else nodes.Text(part)
         for index, part in enumerate(re.split(r"`([^`]+)`", sentence))
