@@ -426,3 +426,11 @@ def test_a_page_says_what_it_is(anchors, page):
     assert meta["canonical"] == meta["og:url"] == REPOSITORY.pages + page
     card = meta["og:image"].removeprefix(REPOSITORY.pages)
     assert (HTML / card).exists()
+
+
+def test_chapters_link_the_sites_own_pages_relatively():
+    absolute = f'<a class="reference external" href="{REPOSITORY.pages}'
+    for page in sorted((HTML / "notebooks").glob("*.html")):
+        text = page.read_text(encoding="utf-8")
+        assert 'href="../book/glossary.html#term-' in text, page.name
+        assert absolute not in text, page.name

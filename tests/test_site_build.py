@@ -88,7 +88,7 @@ def test_a_chapter_has_its_number_and_a_label_on_its_set_up(book):
 def test_a_claim_is_a_banner_above_its_code(book):
     text = page(book, "notebooks/05-tiny.html")
     banner = text.index('id="claim-5-1"')
-    sentence = text.index("one and one make two", banner)
+    sentence = text.index("One and one make two", banner)
     assert sentence < text.index(">assert<", sentence)
     assert "# Claim:" not in text
     assert 'href="#claim-5-1">Claim 5.1:</a>' in text
