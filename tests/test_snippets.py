@@ -452,3 +452,134 @@ def test_the_plot_style_is_set_and_its_colours_are_distinct(shell, monkeypatch):
     assert rc["figure.figsize"] == [7, 3.6] and rc["figure.dpi"] == 110
     assert rc["figure.constrained_layout.use"] is True
     assert rc["axes.spines.top"] is rc["axes.spines.right"] is False
+
+
+# --- waiting and timing --------------------------------------------------------------
+
+
+@pytest.fixture
+def stopwatch():
+    """The names that a set-up cell has after both snippets."""
+    namespace = {}
+    exec(snippet("waiting") + "\n\n" + snippet("timing"), namespace)
+    return namespace
+
+
+class Promise:
+    """An array in the way of JAX: it is ready once somebody has waited for it."""
+
+    ready = False
+
+    def block_until_ready(self):
+        self.ready = True
+
+
+def result_of(framework, **attributes):
+    """A result whose class says that it comes from a framework."""
+    return type("Result", (), {"__module__": f"{framework}.core", **attributes})()
+
+
+@pytest.mark.parametrize(
+    "nest", [list, tuple, lambda parts: {"a": parts[0], "b": parts}]
+)
+def test_every_part_of_a_nest_is_waited_for(stopwatch, nest):
+    parts = [Promise(), Promise()]
+    result = nest(parts)
+    assert stopwatch["wait_for"](result) is result
+    assert all(part.ready for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("device", "synchronous", "waits"),
+    [
+        ("/job:localhost/replica:0/task:0/device:CPU:0", True, 0),
+        ("/job:localhost/replica:0/task:0/device:CPU:0", False, 1),
+        ("/job:localhost/replica:0/task:0/device:GPU:0", True, 1),
+    ],
+)
+def test_tensorflow_is_waited_for_unless_it_waits_itself(
+    stopwatch, monkeypatch, device, synchronous, waits
+):
+    waited = []
+    experimental = types.SimpleNamespace(
+        get_synchronous_execution=lambda: synchronous,
+        sync_devices=lambda: waited.append(1),
+    )
+    part = types.SimpleNamespace(experimental=experimental)
+    fake = types.SimpleNamespace(config=part, test=part)
+    monkeypatch.setitem(sys.modules, "tensorflow", fake)
+    stopwatch["wait_for"](result_of("tensorflow.python", device=device))
+    assert len(waited) == waits
+
+
+@pytest.mark.parametrize(("kind", "waits"), [("cpu", 0), ("cuda", 1), ("xpu", 1)])
+def test_torch_is_waited_for_on_an_accelerator(stopwatch, monkeypatch, kind, waits):
+    waited = []
+    accelerator = types.SimpleNamespace(synchronize=waited.append)
+    fake = types.SimpleNamespace(accelerator=accelerator)
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    device = types.SimpleNamespace(type=kind)
+    stopwatch["wait_for"](result_of("torch", device=device))
+    assert waited == [device] * waits
+
+
+def test_numbers_and_numpy_arrays_are_finished(stopwatch):
+    numpy = pytest.importorskip("numpy")
+    for result in (1, 2.5, True, numpy.float32(1), numpy.ones(3), [numpy.ones(2), 1.0]):
+        assert stopwatch["wait_for"](result) is result
+
+
+@pytest.mark.parametrize("result", [None, "done", [], {}, [None], result_of("keras")])
+def test_what_cannot_be_waited_for_is_an_error_with_the_fix(stopwatch, result):
+    with pytest.raises(
+        TypeError, match=r"cannot wait for .*: return what was computed"
+    ):
+        stopwatch["wait_for"](result)
+
+
+@pytest.fixture
+def clock(stopwatch, monkeypatch):
+    """A clock that stands still, as a list of one number, and is read by measure."""
+    now = [100.0]
+    fake = types.SimpleNamespace(perf_counter=lambda: now[0])
+    monkeypatch.setitem(stopwatch, "time", fake)
+    return now
+
+
+def test_the_time_ends_when_the_result_is_there(stopwatch, clock):
+    class Slow(Promise):
+        def block_until_ready(self):
+            clock[0] += 0.5
+
+    timing = stopwatch["measure"](Slow)
+    assert timing == pytest.approx([0.5] * 5)
+
+
+def test_the_first_call_is_apart_and_the_second_is_no_sample(stopwatch, clock):
+    lasts = iter([9.0, 5.0, 1.0, 4.0, 2.0, 3.0, 7.0])
+
+    def function(argument):
+        clock[0] += next(lasts)
+        return argument
+
+    timing = stopwatch["measure"](function, 1, repeats=5)
+    assert timing == pytest.approx((9.0, 1.0, 1.5, 3.0, 5.5))
+    assert (timing.first, timing.best, timing.median) == pytest.approx((9.0, 1.0, 3.0))
+
+
+def test_a_short_call_is_repeated_until_a_sample_is_long_enough(stopwatch, clock):
+    calls = []
+
+    def function():
+        calls.append(1)
+        clock[0] += 0.001
+        return 0
+
+    timing = stopwatch["measure"](function, repeats=3, at_least=0.0105)
+    assert len(calls) == 2 + 3 * 11
+    assert timing == pytest.approx([0.001] * 5)
+
+
+def test_a_function_that_returns_nothing_cannot_be_measured(stopwatch):
+    with pytest.raises(TypeError, match="cannot wait for None"):
+        stopwatch["measure"](lambda: None)
