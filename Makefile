@@ -13,7 +13,7 @@ book: ## build the site; all it needs is installed into .venv
 	@TASK=book sh tools/bootstrap.sh book
 	@$(RUN) tools.sync --check
 	@$(RUN) tools.form --toc
-	@.venv/bin/jupyter-book build . -W -n --keep-going -q >/dev/null || { rm -rf _build; exit 1; }
+	@.venv/bin/jupyter-book build . --all -W -n --keep-going -q >/dev/null || { rm -rf _build; exit 1; }
 	@echo "the book is built: _build/html/index.html"
 
 test: ## run all checks: notebooks, claims, tools, form, site in a browser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -52,10 +53,12 @@ def make_book(root: Path) -> Path:
 
 
 def build(root: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site as `make book` does."""
+    """Build the site with the command of `make book`."""
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (options,) = re.findall(r"jupyter-book build (.*?) >", recipe)
     program = Path(sys.executable).with_name("jupyter-book")
     return subprocess.run(
-        [program, "build", ".", "-W", "-n", "--keep-going", "-q"],
+        [program, "build", *options.split()],
         cwd=root,
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,
@@ -118,13 +121,14 @@ def test_the_welcome_page_stands_at_the_address_of_the_site(book):
     assert 'http-equiv="refresh"' not in text.lower()
 
 
-def test_a_changed_notebook_changes_the_ledger(book):
+def test_a_changed_notebook_changes_the_ledger_and_leaves_the_sitemap_whole(book):
     changed = notebook_factory.chapter(claim="# Claim: 1 is `int`.\nassert 1 == 1")
     path = notebook_factory.save(book, changed)
     os.utime(path, (path.stat().st_mtime + 5,) * 2)
     done = build(book)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "<code" in page(book, "book/claims.html").split("ledger-claim-5-1")[1][:400]
+    assert page(book, "sitemap.xml").count("<loc>") == 3
 
 
 def test_a_broken_page_and_a_claim_without_a_sentence_turn_the_build_red(tmp_path):
