@@ -257,7 +257,7 @@ MUTATIONS = {
     ),
     "path not compared": (
         add_code("a", printed("/home/jo/x"), tags=["nbval-ignore-output"]),
-        None,
+        "machine: /home",
     ),
 }
 

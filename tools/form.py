@@ -302,11 +302,10 @@ def outputs(chapter: Chapter) -> Iterator[Problem]:
             if size > OUTPUT_BYTES:
                 problem = f"an output of {size / 1000:.0f} kB"
                 yield index, problem, f"at most {OUTPUT_BYTES / 1000:.0f} kB: show less"
-        if chapters.is_compared(cell):
-            path = machine_path(cell)
-            if path:
-                fix = "print what does not depend on the machine"
-                yield index, f"an output names a path of this machine: {path}", fix
+        path = machine_path(cell)
+        if path:
+            fix = "print what does not depend on the machine"
+            yield index, f"an output names a path of this machine: {path}", fix
 
 
 def machine_path(cell: nbformat.NotebookNode) -> str | None:
