@@ -454,6 +454,37 @@ def test_the_plot_style_is_set_and_its_colours_are_distinct(shell, monkeypatch):
     assert rc["axes.spines.top"] is rc["axes.spines.right"] is False
 
 
+@pytest.fixture
+def have(require):
+    """`have`, in a set-up cell after `require`."""
+    namespace = {"require": require}
+    exec(compile(snippet("optional"), "optional.py", "exec"), namespace)
+    return namespace["have"]
+
+
+def test_an_optional_package_that_is_there_needs_no_word(have, packages, capsys):
+    assert have("somepackage>=2.0") is True
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_optional_package_that_is_missing_is_named_with_the_fix(have, capsys):
+    assert have("nosuchpackage>=1") is False
+    assert capsys.readouterr().out == (
+        "Left out: the cells that need nosuchpackage>=1 (here: missing). "
+        "Fix: pip install 'nosuchpackage>=1', then restart the kernel.\n"
+    )
+
+
+def test_an_optional_package_that_is_too_old_is_left_out(have, packages, capsys):
+    assert have("somepackage>=2.5") is False
+    assert "somepackage>=2.5 (here: 2.1rc1)" in capsys.readouterr().out
+
+
+def test_colab_gets_an_optional_package(have, pip, capsys):
+    assert have("newpackage>=2.5") is True
+    assert len(pip) == 1
+
+
 # --- waiting and timing --------------------------------------------------------------
 
 
