@@ -1,0 +1,4 @@
+"""The measuring suite: what the book teaches, measured on this machine with provenance.
+
+Run `python -m benchmarks --help`. The results are drawn on the page Measured results.
+"""

@@ -1,0 +1,214 @@
+"""Measure this machine, or check and compare what was measured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from benchmarks import machine, results, run
+from benchmarks.engines import NAMES
+from benchmarks.experiments import EXPERIMENTS
+from benchmarks.plan import LeftOut, plan
+from tools import errors, files
+from tools.errors import UserError
+
+# Seconds per sample and samples per round.
+SAMPLING = {"repeats": 4, "at_least": 0.1, "limit": 10.0}
+QUICK_SAMPLING = {"repeats": 3, "at_least": 0.05, "limit": 5.0}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    text = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure what the book teaches on this machine. The results go to "
+        "benchmarks/results/DEVICE.json, and the page Measured results draws them. "
+        "Needs Keras and one of TensorFlow, JAX and PyTorch; what is missing is left "
+        "out.",
+        epilog="experiments: "
+        + "; ".join(f"{name}: {e.title.lower()}" for name, e in EXPERIMENTS.items()),
+    )
+    text.add_argument(
+        "--quick",
+        action="store_true",
+        help="fewer sizes, one model, one round (minutes)",
+    )
+    text.add_argument(
+        "--only",
+        nargs="+",
+        choices=EXPERIMENTS,
+        default=[],
+        metavar="EXPERIMENT",
+        help="only these experiments; see below",
+    )
+    text.add_argument(
+        "--engines",
+        nargs="+",
+        choices=NAMES,
+        default=list(NAMES),
+        metavar="ENGINE",
+        help=f"only these engines: {', '.join(NAMES)}",
+    )
+    text.add_argument("--cpu", action="store_true", help="hide the accelerators")
+    text.add_argument(
+        "--rounds",
+        type=int,
+        metavar="N",
+        help="measure everything N times, in new processes each (default: 2; quick: 1)",
+    )
+    text.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="where to write (default: benchmarks/results/DEVICE.json)",
+    )
+    text.add_argument(
+        "--resume", action="store_true", help="go on with a run that was interrupted"
+    )
+    text.add_argument(
+        "--commit", metavar="SHA", help="the commit, where there is no git repository"
+    )
+    text.add_argument(
+        "--list", action="store_true", help="show the plan, measure nothing"
+    )
+    other = text.add_mutually_exclusive_group()
+    other.add_argument(
+        "--check",
+        nargs="*",
+        type=Path,
+        metavar="FILE",
+        help="check files of results (default: all of benchmarks/results)",
+    )
+    other.add_argument(
+        "--compare", nargs=2, type=Path, metavar="FILE", help="compare two runs"
+    )
+    return text
+
+
+def check(paths: list[Path]) -> int:
+    """Check files of results."""
+    for path in paths or sorted(results.FOLDER.glob("*.json")):
+        found = results.load(path)
+        print(
+            f"{path.name}: {len(found['results'])} results of {found['device']['name']}"
+        )
+    return 0
+
+
+def compare(one: Path, other: Path) -> int:
+    """Compare two files of results, which need not have their device's name."""
+    read = []
+    for path in (one, other):
+        try:
+            read.append(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path}: can't be read: {error}") from None
+        results.check(read[-1], path.name)
+    pairs = results.compare(*read)
+    if not pairs:
+        raise UserError(f"{one} and {other} have no case in common")
+    apart = [pair for pair in pairs if not pair.agree]
+    ratios = sorted(pair.ratio for pair in pairs)
+    middle = ratios[len(ratios) // 2]
+    print(f"{len(pairs)} cases in both; second over first: median ratio {middle:.3f}")
+    print(f"{len(pairs) - len(apart)} agree: the ranges of their samples overlap")
+    for pair in apart:
+        print(f"  apart by {pair.ratio:.2f}: {pair.name}")
+    return 0
+
+
+def _plan(args: argparse.Namespace):
+    """Ask the engines what there is, and plan."""
+    print("looking at what is here ...", flush=True)
+    found, missing = run.probe(args.engines, args.cpu)
+    if not found:
+        reasons = "; ".join(f"{NAMES[left.engine]}: {left.why}" for left in missing)
+        raise UserError(f"no engine is here. {reasons}. Fix: pip install keras jax")
+    target, found, blind = run.choose(found)
+    units, left_out = plan(target, list(found), args.quick, args.only)
+    if not units:
+        raise UserError("nothing of that can be measured here. Fix: see --help")
+    return target, found, units, [*missing, *blind, *left_out]
+
+
+def _say_left_out(left_out: list[LeftOut]) -> None:
+    """Print what is not measured, and why."""
+    for left in left_out:
+        who = NAMES[left.engine] if left.engine else left.experiment
+        print(f"left out: {who}: {left.why}")
+
+
+@errors.command
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line."""
+    text = parser()
+    args = text.parse_args(arguments)
+    if args.check is not None:
+        return check(args.check)
+    if args.compare:
+        return compare(*args.compare)
+    if args.rounds is not None and args.rounds < 1:
+        text.error("--rounds: at least 1")
+    commit = machine.commit(args.commit)
+    target, found, units, left_out = _plan(args)
+    options = run.Options(
+        rounds=args.rounds or (1 if args.quick else 2),
+        quick=args.quick,
+        only=tuple(args.only),
+        engines=tuple(args.engines),
+        on_cpu=args.cpu,
+        sampling=QUICK_SAMPLING if args.quick else SAMPLING,
+    )
+    given = sys.argv[1:] if arguments is None else arguments
+    command = shlex.join(["python", "-m", "benchmarks", *given])
+    head = run.header(options, found, target, commit, command)
+    output = args.output or results.FOLDER / f"{head['device']['id']}.json"
+    if not output.parent.is_dir():
+        raise UserError(
+            f"{output.parent}: no such folder. Fix: make it, or --output FILE"
+        )
+    count = options.rounds * sum(len(unit.cases) for unit in units)
+    print(f"device: {head['device']['name']}")
+    _say_left_out(left_out)
+    if args.list:
+        for unit in units:
+            for case in unit.cases:
+                print(run.describe(unit.engine, case))
+        print(f"{count} measurements in {options.rounds} rounds")
+        return 0
+    if hasattr(os, "getloadavg") and os.getloadavg()[0] > 0.5 * os.cpu_count():
+        print(
+            "other programs are at work here: what they take will show in the results"
+        )
+    try:
+        measured = run.measure(
+            units, left_out, head, options, output, args.resume, say=_say
+        )
+    except KeyboardInterrupt:
+        print(f"\ninterrupted; what is done is kept. Go on with: {command} --resume")
+        return 130
+    try:
+        results.check(measured, output.name)
+    except ImportError:
+        print(
+            "not checked: jsonschema is not installed here; `make book` checks the file"
+        )
+    files.write_text(output, json.dumps(measured, indent=1) + "\n")
+    output.with_suffix(".partial.jsonl").unlink()
+    count, bad = len(measured["results"]), ("failed", "out of memory")
+    without = sum(result["status"] in bad for result in measured["results"])
+    print(f"{count} results, {without} of them without a time: {output}")
+    return 0
+
+
+def _say(line: str) -> None:
+    """Print a line of progress at once."""
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""Read, check and compare files of results."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import statistics
+from pathlib import Path
+
+from benchmarks.plan import key
+from tools.errors import UserError
+
+FOLDER = Path(__file__).with_name("results")
+SCHEMA = Path(__file__).with_name("schema.json")
+
+
+def all_samples(result: dict) -> list[float]:
+    """The samples of all rounds of a result, in seconds."""
+    return list(itertools.chain.from_iterable(result["samples_s"]))
+
+
+def check(results: dict, name: str) -> None:
+    """Check results against the schema, and their sums.
+
+    Args:
+        results: what stands in the file.
+        name: of the file, for the message.
+
+    Raises:
+        UserError: something is missing or wrong; names the file and the place in it.
+    """
+    import jsonschema  # nbformat brings it; a machine that only measures may lack it
+
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    errors = sorted(validator.iter_errors(results), key=lambda e: list(e.absolute_path))
+    if errors:
+        place = "/".join(str(part) for part in errors[0].absolute_path) or "the top"
+        raise UserError(
+            f"{name}: at {place}: {errors[0].message[:200]}. Fix: measure again with "
+            "`make measure`, and edit nothing in the file"
+        )
+    seen = set()
+    for number, result in enumerate(results["results"]):
+        case = key(result["engine"], result)
+        if case in seen:
+            raise UserError(f"{name}: at results/{number}: {case} stands there twice")
+        seen.add(case)
+        if result["status"] == "ok":
+            low, median, high = statistics.quantiles(
+                all_samples(result), n=4, method="inclusive"
+            )
+            stated = result["low_s"], result["median_s"], result["high_s"]
+            if any(
+                abs(a - b) > 1e-3 * b
+                for a, b in zip(stated, (low, median, high), strict=True)
+            ):
+                raise UserError(
+                    f"{name}: at results/{number}: the median or a quartile is not "
+                    "that of the samples. Fix: measure again with `make measure`"
+                )
+
+
+def load(path: Path) -> dict:
+    """Read a file of results and check it.
+
+    Raises:
+        UserError: it can't be read, is invalid or has no provenance, or its name is not
+            that of its device.
+    """
+    try:
+        results = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path.name}: can't be read: {error}. "
+            "Fix: measure again with `make measure`"
+        ) from None
+    check(results, path.name)
+    if path.stem != results["device"]["id"]:
+        raise UserError(
+            f"{path.name}: these are the results of {results['device']['name']}. "
+            f"Fix: rename the file to {results['device']['id']}.json"
+        )
+    return results
+
+
+def load_all(folder: Path = FOLDER) -> list[dict]:
+    """All results of a folder: CPUs first, then by name."""
+    found = [load(path) for path in sorted(folder.glob("*.json"))]
+    return sorted(
+        found, key=lambda r: (r["device"]["kind"] != "cpu", r["device"]["id"])
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """One case in two files.
+
+    Attributes:
+        name: of the case.
+        ratio: the second median over the first.
+        agree: whether the ranges of the samples, lowest to highest, overlap.
+    """
+
+    name: str
+    ratio: float
+    agree: bool
+
+
+def compare(one: dict, other: dict) -> list[Pair]:
+    """Compare what two runs measured of the same cases."""
+    found = {key(r["engine"], r): r for r in one["results"] if r["status"] == "ok"}
+    pairs = []
+    for result in other["results"]:
+        name = key(result["engine"], result)
+        if result["status"] != "ok" or name not in found:
+            continue
+        first, second = all_samples(found[name]), all_samples(result)
+        overlap = min(first) <= max(second) and min(second) <= max(first)
+        pairs.append(Pair(name, result["median_s"] / found[name]["median_s"], overlap))
+    return pairs
