@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 
@@ -184,6 +185,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(
             "other programs are at work here: what they take will show in the results"
         )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     try:
         measured = run.measure(
             units, left_out, head, options, output, args.resume, say=_say

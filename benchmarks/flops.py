@@ -2,7 +2,8 @@
 
 Only matrix products and convolutions are counted, a multiplication and an addition as
 two operations, as in Kaplan et al. 2020 (arXiv 2001.08361) and Chowdhery et al. 2022
-(PaLM, arXiv 2204.02311, appendix B). The causal mask is not taken off, as there.
+(PaLM, arXiv 2204.02311, appendix B). Nothing is taken off for the causal mask or for
+products with the zeros of a padding.
 """
 
 from __future__ import annotations

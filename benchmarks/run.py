@@ -64,6 +64,7 @@ class Worker:
     """A process of `benchmarks.worker`, answering one request."""
 
     def __init__(self, request: dict, on_cpu: bool):
+        self.late = False
         self._scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         folder = self._scratch.name
         self._log = Path(folder, "log").open(  # noqa: SIM115 (closed in `close`)
@@ -85,7 +86,6 @@ class Worker:
 
     def messages(self, timeout: float) -> Iterator[dict]:
         """What the worker says, until it ends or is silent for `timeout` seconds."""
-        self.late = False
         while True:
             timer = threading.Timer(timeout, self._stop_late)
             timer.start()
