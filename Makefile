@@ -2,7 +2,7 @@
 # PYTHON=/path/to/python3.13 names the Python that .venv is made with, and
 # CONSTRAINTS=constraints/colab.txt other versions (CONSTRAINTS= takes the newest).
 .DEFAULT_GOAL := help
-.PHONY: help book test serve lab sync refresh lint clean
+.PHONY: help book test serve lab sync refresh measure lint clean
 RUN := .venv/bin/python -m
 CODE := benchmarks tools tests snippets book/_ext conftest.py
 
@@ -39,6 +39,10 @@ sync: ## copy snippets, addresses and lists of claims to where they are shown
 refresh: ## execute notebooks and store their outputs [NB=05]
 	@TASK=refresh sh tools/bootstrap.sh all
 	@$(RUN) tools.refresh $(if $(NB),'$(NB)')
+
+measure: ## measure this machine for the page Measured results [ARGS=--quick]
+	@TASK=measure sh tools/bootstrap.sh all
+	@$(RUN) benchmarks $(ARGS)
 
 lint: ## check code, spelling, the notebooks' form and the workflows
 	@TASK=lint sh tools/bootstrap.sh all

@@ -136,6 +136,13 @@ def _plan(args: argparse.Namespace):
     return target, found, units, [*missing, *blind, *left_out]
 
 
+def _without_paths(arguments: list[str]) -> list[str]:
+    """The arguments without --output: where a file lies is no part of what it holds."""
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("--output")
+    return options.parse_known_args(arguments)[1]
+
+
 def _say_left_out(left_out: list[LeftOut]) -> None:
     """Print what is not measured, and why."""
     for left in left_out:
@@ -165,7 +172,7 @@ def main(arguments: list[str] | None = None) -> int:
         sampling=QUICK_SAMPLING if args.quick else SAMPLING,
     )
     given = sys.argv[1:] if arguments is None else arguments
-    command = shlex.join(["python", "-m", "benchmarks", *given])
+    command = shlex.join(["python", "-m", "benchmarks", *_without_paths(given)])
     head = run.header(options, found, target, commit, command)
     output = args.output or results.FOLDER / f"{head['device']['id']}.json"
     if not output.parent.is_dir():
@@ -191,7 +198,8 @@ def main(arguments: list[str] | None = None) -> int:
             units, left_out, head, options, output, args.resume, say=_say
         )
     except KeyboardInterrupt:
-        print(f"\ninterrupted; what is done is kept. Go on with: {command} --resume")
+        again = shlex.join(["python", "-m", "benchmarks", *given])
+        print(f"\ninterrupted; what is done is kept. Go on with: {again} --resume")
         return 130
     try:
         results.check(measured, output.name)

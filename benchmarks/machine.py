@@ -118,5 +118,5 @@ def commit(given: str | None) -> str:
 
 def system() -> dict:
     """The operating system and Python."""
-    kernel = f"{platform.system()} {platform.release()}"
+    kernel = f"{platform.system()} {platform.release().partition('-')[0]}"
     return {"system": kernel, "python": platform.python_version()}

@@ -36,6 +36,9 @@ SETUP = """# @title Set-up: quiet start
 CLAIM = """# Claim: one and one
 #   make two.
 assert 1 + 1 == 2"""
+GPU = """## On a GPU
+
+The same, as [was measured](https://someone.github.io/some-book/book/measured-results.html)."""
 PROVED = """## What you proved
 
 Cells of this chapter asserted each line below, numbered as in the claims ledger:
@@ -70,7 +73,7 @@ def chapter(name: str = "05-tiny.ipynb", claim: str = CLAIM) -> NotebookNode:
             code("print(1 + 1)", stream("2\n")),
             code(claim, tags=["claim"]),
             v4.new_markdown_cell("## What breaks\n\nNothing."),
-            v4.new_markdown_cell("## On a GPU\n\nThe same."),
+            v4.new_markdown_cell(GPU),
             v4.new_markdown_cell(PROVED.format(number=int(name[:2]))),
             v4.new_markdown_cell("## Go further\n\nSee [more](https://example.org/)."),
         ],

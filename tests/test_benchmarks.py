@@ -288,7 +288,18 @@ def test_a_journal_refuses_what_would_lose_or_mix_results(tmp_path, resume):
 
 def run_suite(tmp_path, *options):
     return subprocess.Popen(
-        [sys.executable, "-m", "benchmarks", "--cpu", "--quick", "--rounds", "2", *["--engines", "keras-jax", "--only", "dispatch", "addition", "--output"], str(tmp_path / "out.json"), *options],
+        [
+            sys.executable,
+            "-m",
+            "benchmarks",
+            "--cpu",
+            "--quick",
+            "--rounds",
+            "2",
+            *["--engines", "keras-jax", "--only", "dispatch", "addition", "--output"],
+            str(tmp_path / "out.json"),
+            *options,
+        ],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

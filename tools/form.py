@@ -17,7 +17,7 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tools import address, chapters, normalise, sync
+from tools import address, chapters, measured, normalise, sync
 from tools.address import Repository
 from tools.chapters import ROOT
 from tools.errors import UserError, command
@@ -326,6 +326,12 @@ def machine_path(cell: nbformat.NotebookNode) -> str | None:
     return None
 
 
+def numbers(chapter: Chapter) -> Iterator[Problem]:
+    """Measured numbers are those of a file of results, and the reader is led there."""
+    rows = measured.stated(chapter.path.parents[1])
+    yield from measured.problems(chapter.markdown(), rows)
+
+
 RULES = [
     name,
     opening,
@@ -338,6 +344,7 @@ RULES = [
     portable_text,
     code_style,
     outputs,
+    numbers,
 ]
 
 

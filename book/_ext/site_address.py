@@ -3,8 +3,8 @@
 GitHub Pages serves a repository OWNER/NAME at https://OWNER.github.io/NAME/. The
 canonical links, the sitemap, the social card and the page for missing pages take that
 address, so that a fork's site points to the fork. Pages can write
-`{{ repository_url }}`, `{{ pages_url }}` and `{{ clone }}`, the commands that fetch the
-book.
+`{{ repository_url }}`, `{{ pages_url }}`, `{{ clone }}`, the commands that fetch the
+book, and `{{ measure_on_colab }}`, those that measure a machine of Colab.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ git clone {url}
 cd {name}
 ```"""
 
+MEASURE_ON_COLAB = """\
+```text
+!git clone {url}
+%cd {name}
+!python -m benchmarks --quick
+```"""
+
 
 def set_addresses(app: Sphinx, config: Config) -> None:
     """Fill in every setting that holds an address of the site."""
@@ -38,6 +45,9 @@ def set_addresses(app: Sphinx, config: Config) -> None:
         "repository_url": f"<{repository.url}>",
         "pages_url": f"<{repository.pages}>",
         "clone": CLONE.format(url=repository.url, name=repository.name),
+        "measure_on_colab": MEASURE_ON_COLAB.format(
+            url=repository.url, name=repository.name
+        ),
     }
 
 
