@@ -292,9 +292,9 @@ def test_the_ledger_is_filtered_by_words(desktop, base):
     desktop.open(f"{base}book/claims.html")
     rows = desktop.tab.locator("ul.ledger > li:visible")
     everything = rows.count()
-    desktop.tab.locator(".ledger-filter").fill(rows.last.inner_text().split("\n")[-1])
+    desktop.tab.locator(".row-filter").fill(rows.last.inner_text().split("\n")[-1])
     assert 1 <= rows.count() < everything
-    desktop.tab.locator(".ledger-filter").fill("")
+    desktop.tab.locator(".row-filter").fill("")
     assert rows.count() == everything
 
 

@@ -12,25 +12,26 @@ function makeScrollable() {
   }
 }
 
-// A field above the ledger that hides the claims without the words in it.
-function addLedgerFilter() {
-  const counts = document.querySelector(".ledger-counts");
-  if (!counts) return;
+// A field that hides the rows of a page without the words in it.
+function addFilter(place, rows, label) {
+  const before = document.querySelector(place);
+  if (!before) return;
   const field = document.createElement("input");
   field.type = "search";
-  field.className = "ledger-filter";
-  field.placeholder = "Filter the claims";
-  field.setAttribute("aria-label", "Filter the claims");
+  field.className = "row-filter";
+  field.placeholder = label;
+  field.setAttribute("aria-label", label);
   field.addEventListener("input", () => {
     const words = field.value.toLowerCase().split(/\s+/);
-    for (const row of document.querySelectorAll("ul.ledger > li")) {
+    for (const row of document.querySelectorAll(rows)) {
       const text = row.textContent.toLowerCase();
       row.hidden = !words.every((word) => text.includes(word));
     }
   });
-  counts.after(field);
+  before.after(field);
 }
 
-addLedgerFilter();
+addFilter(".ledger-counts", "ul.ledger > li", "Filter the claims");
+addFilter(".troubles-start", "ul.troubles > li", "Filter the failures");
 makeScrollable();
 window.addEventListener("resize", makeScrollable);
