@@ -10,6 +10,7 @@ import pytest
 from docutils import nodes
 
 from tools import chapters
+from tools.errors import UserError
 
 sys.path.insert(0, str(chapters.ROOT / "book" / "_ext"))
 
@@ -17,6 +18,7 @@ import chapter_pages
 import claims_ledger
 import landing_page
 import page_description
+import troubleshooting
 
 
 def test_what_stands_between_backticks_is_code():
@@ -87,3 +89,57 @@ def test_an_entry_knows_its_title_and_its_compared_outputs():
     assert entry.compared == (1, 1)
     notebook_factory.find(notebook, "print").metadata["tags"] = ["nbval-ignore-output"]
     assert dataclasses.replace(entry, notebook=notebook).compared == (0, 1)
+
+
+# --- troubleshooting -----------------------------------------------------------------
+
+
+@pytest.fixture
+def chapter(house):
+    """A chapter of the ledger whose claim asserts one message and prints another."""
+    claim = """# Claim: two is not three.
+assert error == "two is "\\
+    "not three"
+assert "Torch not compiled" in error"""
+    notebook = notebook_factory.chapter(claim=claim)
+    notebook_factory.find(notebook, "print").outputs = [
+        notebook_factory.stream("\x1b[31mValueError\x1b[0m: too\nlong\n")
+    ]
+    path = notebook_factory.save(house, notebook)
+    claims = chapters.claims(path, notebook)
+    return claims_ledger.Entry("notebooks/05-tiny", 5, notebook, claims)
+
+
+def trouble(**changes):
+    entry = {"claim": "two is", "message": "Torch not compiled", "cause": "", "fix": ""}
+    entry |= changes
+    return {name: text for name, text in entry.items() if text is not None}
+
+
+@pytest.mark.parametrize("message", ["Torch not compiled", "ValueError: too long"])
+def test_a_message_stands_in_a_claim_or_in_an_output(chapter, message):
+    found = troubleshooting.check(trouble(message=message), [chapter])
+    assert found.claim.label == "5.1"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"message": "no such words"}, "chapter 5 neither prints nor asserts it"),
+        ({"claim": "three is"}, "0 claims begin with 'three is'"),
+        ({"cause": None}, "Fix: mend cause"),
+        ({"fixes": "x"}, "Fix: mend fixes"),
+        ({"message": None}, "either message or symptom"),
+        ({"symptom": "x"}, "either message or symptom"),
+    ],
+)
+def test_an_entry_that_does_not_hold_is_named(chapter, changes, problem):
+    with pytest.raises(UserError) as error:
+        troubleshooting.check(trouble(**changes), [chapter])
+    assert str(error.value).startswith("troubleshooting.yml, ")
+    assert problem in str(error.value)
+
+
+def test_two_claims_that_begin_alike_are_no_answer(chapter):
+    with pytest.raises(UserError, match="2 claims begin with"):
+        troubleshooting.check(trouble(), [chapter, chapter])

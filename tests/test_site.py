@@ -21,7 +21,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tools import address, chapters, chromium
+from tools import address, chapters, chromium, measured
 
 SITE = Path(os.environ.get("SITE_ROOT", chapters.ROOT))  # where _config.yml lies
 HTML = SITE / "_build" / "html"
@@ -298,14 +298,41 @@ def test_the_ledger_is_filtered_by_words(desktop, base):
     assert rows.count() == everything
 
 
-def test_the_search_finds_a_term_of_the_glossary(desktop, base):
+def test_failures_are_filtered_by_a_part_of_the_message(desktop, base):
+    desktop.open(f"{base}book/troubleshooting.html")
+    rows = desktop.tab.locator("ul.troubles > li:visible")
+    assert rows.count() > 20
+    desktop.tab.locator(".row-filter").fill("not compiled with XPU")
+    assert rows.count() == 1
+    assert "claim 11." in rows.first.inner_text()
+
+
+def test_the_measured_results_are_drawn_and_every_row_can_be_linked(desktop, base):
+    desktop.open(f"{base}book/measured-results.html")
+    pictures = desktop.tab.locator(".bd-article img[src$='.svg']").evaluate_all(
+        "images => images.map(image => image.naturalWidth)"
+    )
+    assert len(pictures) >= 5
+    assert all(pictures)
+    rows = desktop.tab.locator("[id^='m-']").evaluate_all("all => all.map(x => x.id)")
+    assert set(rows) == measured.stated().keys()
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("arithmetic intensity", "glossary"),
+        ("Torch not compiled with XPU enabled", "troubleshooting"),
+    ],
+)
+def test_the_search_finds_a_term_and_a_message(desktop, base, words, page):
     desktop.open(f"{base}book/how-to-use.html")
     desktop.tab.locator(".search-button__button:visible").first.click()
     field = desktop.tab.locator("dialog input[name=q]")
-    field.fill("arithmetic intensity")
+    field.fill(words)
     field.press("Enter")
     desktop.tab.wait_for_url("**/search.html?q=*")
-    result = desktop.tab.locator("#search-results a[href*='glossary']").first
+    result = desktop.tab.locator(f"#search-results a[href*='{page}']").first
     result.wait_for()
     assert not desktop.problems
 

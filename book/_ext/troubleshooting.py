@@ -6,7 +6,7 @@ The directive `troubles` reads troubleshooting.yml beside the page: a list of en
     message:  what is printed, or
     symptom:  what is seen, of a failure without a message
     cause, fix:  in Markdown
-    thread:   address of a public thread
+    thread:   address of a public thread where users met it; if there is one
 
 A message must stand in the notebook of the claim, in an output or in the code of a
 claim, so that it can't drift from what the libraries really say. What is wrong with an
@@ -38,8 +38,10 @@ from tools import chapters
 from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
+THREAD = re.compile(r"https://github\.com/[^/]+/([^/]+)/(?:issues|pull)/(\d+).*")
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
-FIELDS = {"claim", "message", "symptom", "cause", "fix", "thread"}
+REQUIRED = {"claim", "cause", "fix"}
+OPTIONAL = {"message", "symptom", "thread"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,11 +75,11 @@ def check(entry: dict, found: list[Entry]) -> Trouble:
         UserError: the entry is incomplete, or no claim or message is like that.
     """
     name = f"troubleshooting.yml, {str(entry.get('message', entry.get('symptom')))!r}"
-    missing = FIELDS - {"message", "symptom"} - entry.keys()
-    unknown = entry.keys() - FIELDS
+    missing = REQUIRED - entry.keys()
+    unknown = entry.keys() - REQUIRED - OPTIONAL
     if missing or unknown or ("message" in entry) == ("symptom" in entry):
         raise UserError(
-            f"{name}: an entry has claim, cause, fix, thread, and message or symptom. "
+            f"{name}: an entry has claim, cause, fix, and either message or symptom. "
             f"Fix: mend {', '.join(sorted(missing | unknown)) or 'message'}"
         )
     pairs = [
@@ -153,8 +155,10 @@ class Troubles(SphinxDirective):
         where = nodes.paragraph("", "Shown in ", classes=["troubles-where"])
         label = f"claim {claim.label}"
         where += link(claim.anchor, label, self.env.docname, "troubles-claim")
-        where += nodes.Text("; ")
-        where += nodes.reference("", "where users met it", refuri=texts["thread"])
+        if "thread" in texts:
+            where += nodes.Text("; users met it in ")
+            name = THREAD.sub(r"\1#\2", texts["thread"])
+            where += nodes.reference("", name, refuri=texts["thread"])
         where += nodes.Text(".")
         yield where
 
