@@ -11,7 +11,7 @@ OPTIONS = run.Options(
 
 
 def seconds(case: dict, rate: float, overhead: float) -> tuple[float, int | None]:
-    """The time and the operations of a case on a device of a rate and a cost per call."""
+    """Time and operations of a case, on a device of a rate and a cost per call."""
     params = case["params"]
     if case["experiment"] in ("matmul", "round-trip"):
         slow = 50 if params.get("place") == "cpu" else 1
