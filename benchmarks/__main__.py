@@ -198,8 +198,9 @@ def main(arguments: list[str] | None = None) -> int:
             units, left_out, head, options, output, args.resume, say=_say
         )
     except KeyboardInterrupt:
-        again = shlex.join(["python", "-m", "benchmarks", *given])
-        print(f"\ninterrupted; what is done is kept. Go on with: {again} --resume")
+        again = [word for word in given if word != "--resume"]
+        command = shlex.join(["python", "-m", "benchmarks", *again, "--resume"])
+        print(f"\ninterrupted; what is done is kept. Go on with: {command}")
         return 130
     try:
         results.check(measured, output.name)

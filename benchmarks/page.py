@@ -408,8 +408,8 @@ def _everything_of(results: dict) -> Iterator[str]:
     yield (
         f"`{provenance['command']}` on {day(provenance['date'])}, at commit "
         f"`{provenance['commit'][:12]}`, {provenance['system']}. Each case was "
-        f"measured in {provenance['options']['rounds']} rounds, in new processes, with up "
-        f"to {sampling['repeats']} samples of {sampling['at_least']:g} s or more. "
+        f"measured in {provenance['options']['rounds']} rounds, in new processes, with "
+        f"up to {sampling['repeats']} samples of {sampling['at_least']:g} s or more. "
         f"The clock is {provenance['clock']}."
     )
     for name, experiment in EXPERIMENTS.items():

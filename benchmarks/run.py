@@ -6,6 +6,7 @@ import collections
 import contextlib
 import dataclasses
 import datetime
+import fcntl
 import itertools
 import json
 import os
@@ -18,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 from benchmarks import machine
 from benchmarks.engines import NAMES
@@ -184,16 +186,19 @@ class Journal:
     def __init__(self, path: Path):
         self.path = path
         self.records: list[dict] = []
+        self._file: IO[str] | None = None
 
     def start(self, header: dict, resume: bool) -> None:
         """Begin, or go on with what an interrupted run has left.
 
         Raises:
             UserError: there is something to resume and nobody asked for it, or the
-                other way round, or it is from another run.
+                other way round, or it is from another run, or that run is at work.
         """
-        if not self.path.exists():
+        self._lock()
+        if not self.path.stat().st_size:
             if resume:
+                self.path.unlink()
                 raise UserError(
                     f"{self.path.name}: there is no interrupted run to resume. "
                     "Fix: leave --resume out"
@@ -214,6 +219,22 @@ class Journal:
             )
         self.records = [json.loads(line) for line in whole[1:]]
         self.path.write_text("".join(whole), encoding="utf-8")  # without a half line
+
+    def _lock(self) -> None:
+        """Let no other run write here until this one is closed or its process ends."""
+        self._file = self.path.open("a")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(
+                f"{self.path}: another run is writing here. Fix: wait for it, or "
+                "give another --output"
+            ) from None
+
+    def close(self) -> None:
+        """Let others write."""
+        if self._file:
+            self._file.close()
 
     def add(self, record: dict) -> None:
         """Note a result."""
@@ -374,6 +395,43 @@ def header(
     }
 
 
+def _pending(unit: Unit, round_: int, records: list[dict]) -> list[dict]:
+    """The cases of a unit that are due in a round: what failed is not tried again."""
+    done = collections.defaultdict(list)
+    for record in records:
+        done[key(record["engine"], record)].append(record)
+    return [
+        case
+        for case in unit.cases
+        if all(
+            record["round"] != round_ and record["status"] == "ok"
+            for record in done[key(unit.engine, case)]
+        )
+    ]
+
+
+def _measure_rounds(
+    units: list[Unit], options: Options, journal: Journal, say: Callable[[str], None]
+) -> None:
+    """Measure what the journal does not have yet, and show the progress."""
+    total = options.rounds * sum(len(unit.cases) for unit in units)
+    if journal.records:
+        say(f"resumed: {len(journal.records)} of {total} are done")
+    began = time.monotonic()
+    for round_ in range(options.rounds):
+        for unit in units:
+            pending = _pending(unit, round_, journal.records)
+            for case, result in measure_unit(
+                unit, pending, options.sampling, options.on_cpu
+            ):
+                journal.add({"engine": unit.engine, "round": round_, **case, **result})
+                minutes = (time.monotonic() - began) / 60
+                say(
+                    f"[{len(journal.records):3}/{total}] {minutes:4.1f} min  "
+                    f"{describe(unit.engine, case)}  {_outcome(result)}"
+                )
+
+
 def measure(
     units: list[Unit],
     left_out: list[LeftOut],
@@ -388,51 +446,18 @@ def measure(
     What is done is kept beside `output` after each case. After an interruption, call it
     again with resume=True.
     """
-    journal = Journal(output.with_suffix(".partial.jsonl"))
-    journal.start(
-        {**head, "left_out": [dataclasses.asdict(left) for left in left_out]}, resume
-    )
-    status = {}
-    done = set()
-    for record in journal.records:
-        name = key(record["engine"], record)
-        done.add((name, record["round"]))
-        status.setdefault(name, record["status"])
-    total = options.rounds * sum(len(unit.cases) for unit in units)
-    if done:
-        say(f"resumed: {len(done)} of {total} are done")
-    number, began = len(done), time.monotonic()
-    for round_ in range(options.rounds):
-        for unit in units:
-            pending = []
-            for case in unit.cases:
-                name = key(unit.engine, case)
-                if (name, round_) in done:
-                    continue
-                if status.get(name, "ok") == "ok":
-                    pending.append(case)
-                else:
-                    total -= 1  # what failed in the first round is not tried again
-            for case, result in measure_unit(
-                unit, pending, options.sampling, options.on_cpu
-            ):
-                case_and_engine = {"engine": unit.engine, "round": round_, **case}
-                journal.add({**case_and_engine, **result})
-                status.setdefault(key(unit.engine, case), result["status"])
-                number += 1
-                minutes = (time.monotonic() - began) / 60
-                say(
-                    f"[{number:3}/{total}] {minutes:4.1f} min  "
-                    f"{describe(unit.engine, case)}  {_outcome(result)}"
-                )
+    missing = [
+        {k: v for k, v in dataclasses.asdict(left).items() if v is not None}
+        for left in left_out
+    ]
+    with contextlib.closing(Journal(output.with_suffix(".partial.jsonl"))) as journal:
+        journal.start({**head, "left_out": missing}, resume)
+        _measure_rounds(units, options, journal, say)
     by_case = collections.defaultdict(list)
     for record in journal.records:
         by_case[key(record["engine"], record)].append(record)
     return {
         **head,
-        "left_out": [
-            {k: v for k, v in dataclasses.asdict(left).items() if v is not None}
-            for left in left_out
-        ],
+        "left_out": missing,
         "results": [merge(records) for records in by_case.values()],
     }

@@ -165,8 +165,7 @@ def counted_by_xla(name):
         return jax_models.loss_of(weights, inputs, labels, size, "float32")
 
     def count(function, *arguments):
-        compiled = jax.jit(function).lower(*arguments).compile()
-        return compiled.cost_analysis()["flops"]
+        return jax.jit(function).lower(*arguments).cost_analysis()["flops"]
 
     forward = count(lambda w, x: jax_models.forward(w, x, size), weights, inputs)
     step = count(jax.grad(loss), weights)

@@ -263,6 +263,7 @@ def test_a_journal_is_resumed_without_its_half_line(tmp_path):
     journal = run.Journal(tmp_path / "a.partial.jsonl")
     journal.start(HEAD, resume=False)
     journal.add(record())
+    journal.close()
     with journal.path.open("a") as file:
         file.write('{"half')
     again = run.Journal(journal.path)
@@ -281,9 +282,31 @@ def test_a_journal_refuses_what_would_lose_or_mix_results(tmp_path, resume):
         with pytest.raises(UserError, match="leave --resume out"):
             journal.start(HEAD, resume=True)
     journal.start(HEAD, resume=False)
+    journal.close()
     with pytest.raises(UserError, match="other options" if resume else "--resume"):
         run.Journal(journal.path).start({**HEAD, "schema": 2}, resume=resume)
     assert len(journal.path.read_text().splitlines()) == 1
+
+
+def test_two_runs_do_not_write_into_one_journal(tmp_path):
+    journal = run.Journal(tmp_path / "a.partial.jsonl")
+    journal.start(HEAD, resume=False)
+    for resume in (True, False):
+        with pytest.raises(UserError, match="another run is writing here"):
+            run.Journal(journal.path).start(HEAD, resume)
+    journal.close()
+    run.Journal(journal.path).start(HEAD, resume=True)
+
+
+def test_what_failed_in_the_first_round_is_not_tried_in_the_second():
+    unit = plan.Unit("jax", (matmul(1), matmul(2)))
+    done = [
+        {"engine": "jax", "round": 0, **matmul(1), "status": "out of memory"},
+        {"engine": "jax", "round": 0, **matmul(2), "status": "ok"},
+    ]
+    assert run._pending(unit, 0, done) == []
+    assert run._pending(unit, 1, done) == [matmul(2)]
+    assert run._pending(unit, 0, []) == [matmul(1), matmul(2)]
 
 
 def run_suite(tmp_path, *options):
