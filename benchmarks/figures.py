@@ -179,8 +179,9 @@ def batches(results: dict, model: str, size: str) -> Figure | None:
     if not axis.lines:
         plt.close(figure)
         return None
-    axis.set(xscale="log", yscale="log", title=report.MODELS[model])
+    axis.set(xscale="log", title=report.MODELS[model])
     axis.set(xlabel="samples in a batch", ylabel="samples per second")
+    axis.set_ylim(bottom=0)
     axis.set_xticks(sizes, [str(size) for size in sizes], minor=False)
     axis.minorticks_off()
     axis.yaxis.set_major_formatter(FuncFormatter(_si))

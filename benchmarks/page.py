@@ -39,6 +39,11 @@ def figure(address: str, alt: str) -> str:
     return f"```{{image}} {address}\n:alt: {alt}\n```"
 
 
+def whole(text: str) -> str:
+    """A text that is not broken between its words."""
+    return text.replace(" ", "\u00a0")
+
+
 def day(text: str) -> str:
     """An ISO date as 21 November 2026."""
     date = datetime.date.fromisoformat(text)
@@ -187,14 +192,15 @@ def models(all_results: list[dict], draw: Draw) -> str:
             f"on {batch} samples is {per_second(step, 'FLOP').removesuffix('/s')}."
         )
         for results in all_results:
-            rows = list(_ways(results, model, size, batch))
-            if not rows:
+            best = _best_step(results, model, size)
+            if not best:
                 continue
+            prefix = "T" if report.rate(best, "flop") >= 1e12 else "G"
+            rows = list(_ways(results, model, size, batch, prefix))
             head = [
                 results["device"]["name"],
                 "training step",
-                "samples per s",
-                "rate (of the peak)",
+                f"{prefix}FLOP/s (of the peak)",
                 "memory",
                 "first step",
                 "forward pass",
@@ -203,26 +209,28 @@ def models(all_results: list[dict], draw: Draw) -> str:
     return "\n\n".join(parts)
 
 
-def _ways(results: dict, model: str, size: str, batch: int) -> Iterator[list[str]]:
-    """The rows of one model on one device."""
+def _ways(
+    results: dict, model: str, size: str, batch: int, prefix: str
+) -> Iterator[list[str]]:
+    """The rows of one model on one device, with rates in GFLOP/s or TFLOP/s."""
     names = {"model": model, "size": size, "batch": batch}
     for engine in NAMES:
         for result in report.good(results, "train", engine, **names):
             params = result["params"]
             usual = usual_mode(engine, results["device"]["kind"] != "cpu")
-            speed = per_second(report.rate(result, "flop"), "FLOP")
+            speed = digits(report.rate(result, "flop") / {"G": 1e9, "T": 1e12}[prefix])
             share = report.share_of_peak(results, result)
             if share:
-                speed += f" ({100 * share:.0f} %)"
+                speed = whole(f"{speed} ({100 * share:.0f} %)")
             memory = result["peak_memory_bytes"]
             forward = report.one(results, "infer", engine, **params)
-            mark = " (usual)" if params["mode"] == usual else ""
+            words = whole(f"{params['precision']}, {params['mode']}")
+            words = f"**{words}**" if params["mode"] == usual else words
             yield [
-                f"{NAMES[engine]}, {params['precision']}, {params['mode']}{mark}",
+                f"{whole(NAMES[engine] + ',')} {words}",
                 seconds(result["median_s"]),
-                digits(batch / result["median_s"]),
                 speed,
-                report.size_of(memory) if memory else "",
+                whole(report.size_of(memory)) if memory else "",
                 seconds(min(result["first_s"])),
                 seconds(forward["median_s"]) if forward else "",
             ]
@@ -335,8 +343,8 @@ def beside_keras(all_results: list[dict], draw: Draw) -> str:
             rows.append(
                 [
                     results["device"]["name"],
-                    f"{model}, {params['size']}, {params['batch']} samples, "
-                    f"{params['precision']}",
+                    f"{whole(model + ', ' + params['size'] + ',')} "
+                    + whole(f"{params['batch']} samples, {params['precision']}"),
                     NAMES[found.fast["engine"]].removesuffix(" alone")
                     + f", {params['mode']}",
                     seconds(found.slow["median_s"]),
