@@ -102,10 +102,10 @@ def load(path: Path) -> NotebookNode:
 
 
 def make_house(root: Path) -> Path:
-    """A repository with one chapter, a copy of the tools and empty requirements."""
-    shutil.copytree(
-        ROOT / "tools", root / "tools", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    """A repository with one chapter, a copy of the programs and empty requirements."""
+    ignored = shutil.ignore_patterns("__pycache__", "results")
+    for name in ("benchmarks", "tools"):
+        shutil.copytree(ROOT / name, root / name, ignore=ignored)
     shutil.copy(ROOT / "Makefile", root)
     for folder in ("book", "constraints", "notebooks", "snippets"):
         (root / folder).mkdir()

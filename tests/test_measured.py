@@ -3,7 +3,6 @@
 import copy
 import json
 import re
-import shutil
 import sys
 
 import matplotlib.pyplot as plt
@@ -210,11 +209,8 @@ def book(tmp_path):
         f"## Part {part}\n\n```{{measured}} {part}\n```\n" for part in page.PARTS
     )
     (root / "book" / "measured.md").write_text(f"# Measured\n\n{parts}")
-    for name in ("benchmarks", "tools", "snippets"):
-        ignored = shutil.ignore_patterns("__pycache__", "results")
-        shutil.copytree(ROOT / name, root / name, ignore=ignored, dirs_exist_ok=True)
     folder = root / "benchmarks" / "results"
-    folder.mkdir(parents=True)
+    folder.mkdir()
     for found in (CPU, GPU):
         path = folder / f"{found['device']['id']}.json"
         path.write_text(json.dumps(found))

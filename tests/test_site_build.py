@@ -43,6 +43,7 @@ def make_book(root: Path) -> Path:
     """A book of three pages with the settings and the extensions of the real one."""
     notebook_factory.make_house(root)
     shutil.copy(ROOT / "_config.yml", root)
+    shutil.copy(ROOT / "snippets" / "waiting.py", root / "snippets")
     for name in ("_ext", "_static", "_templates"):
         ignored = shutil.ignore_patterns("__pycache__", "vendor")
         shutil.copytree(ROOT / "book" / name, root / "book" / name, ignore=ignored)
