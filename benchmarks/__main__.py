@@ -102,14 +102,7 @@ def check(paths: list[Path]) -> int:
 
 def compare(one: Path, other: Path) -> int:
     """Compare two files of results, which need not have their device's name."""
-    read = []
-    for path in (one, other):
-        try:
-            read.append(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise UserError(f"{path}: can't be read: {error}") from None
-        results.check(read[-1], path.name)
-    pairs = results.compare(*read)
+    pairs = results.compare(results.read(one), results.read(other))
     if not pairs:
         raise UserError(f"{one} and {other} have no case in common")
     apart = [pair for pair in pairs if not pair.agree]

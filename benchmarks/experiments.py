@@ -166,8 +166,8 @@ def dispatch(engine: str, framework: Framework, params: dict) -> Work:
     return Work(run(lambda: keras.ops.add(x, x)), fewest=100)
 
 
-def train(engine: str, framework: Framework, params: dict) -> Work:
-    """Training steps of a model."""
+def _model_run(engine: str, framework: Framework, params: dict, part: str) -> Callable:
+    """The "training" or the "inference" of an engine's model, to be run some times."""
     size = SIZES[params["model"]][params["size"]]
     batch, precision, mode = params["batch"], params["precision"], params["mode"]
     framework.use_precision(precision)
@@ -175,41 +175,32 @@ def train(engine: str, framework: Framework, params: dict) -> Work:
         from benchmarks.engines import keras_models
 
         model = keras_models.prepare(size, precision, mode)
-        run = keras_models.training(model, size, batch)
-    elif engine == "torch":
+        if part == "training":
+            return keras_models.training(model, size, batch)
+        return keras_models.inference(model, size, batch, framework, mode)
+    if engine == "torch":
         from benchmarks.engines import torch_models
 
         model = torch_models.prepare(size, framework)
         options = model, size, batch, framework, precision, mode
-        run = torch_models.training(*options)
-    else:
-        from benchmarks.engines import jax_models
+        return getattr(torch_models, part)(*options)
+    from benchmarks.engines import jax_models
 
-        run = jax_models.training(size, batch, precision)
-    return Work(run, flops.training_step(size, batch), fewest=2)
+    return getattr(jax_models, part)(size, batch, precision)
+
+
+def train(engine: str, framework: Framework, params: dict) -> Work:
+    """Training steps of a model."""
+    run = _model_run(engine, framework, params, "training")
+    size = SIZES[params["model"]][params["size"]]
+    return Work(run, flops.training_step(size, params["batch"]), fewest=2)
 
 
 def infer(engine: str, framework: Framework, params: dict) -> Work:
     """Forward passes of a model."""
+    run = _model_run(engine, framework, params, "inference")
     size = SIZES[params["model"]][params["size"]]
-    batch, precision, mode = params["batch"], params["precision"], params["mode"]
-    framework.use_precision(precision)
-    if engine.startswith("keras"):
-        from benchmarks.engines import keras_models
-
-        model = keras_models.prepare(size, precision, mode)
-        run = keras_models.inference(model, size, batch, framework, mode)
-    elif engine == "torch":
-        from benchmarks.engines import torch_models
-
-        model = torch_models.prepare(size, framework)
-        options = model, size, batch, framework, precision, mode
-        run = torch_models.inference(*options)
-    else:
-        from benchmarks.engines import jax_models
-
-        run = jax_models.inference(size, batch, precision)
-    return Work(run, flops.forward(size, batch), fewest=2)
+    return Work(run, flops.forward(size, params["batch"]), fewest=2)
 
 
 EXPERIMENTS = {

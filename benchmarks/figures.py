@@ -149,16 +149,12 @@ def _dots(
     return figure
 
 
-def speed_ups(results: dict) -> Figure:
-    """What each technique gains on a device: one dot per engine and model."""
+def speed_ups(found: list[report.SpeedUp], name: str) -> Figure:
+    """What each technique gains on the device `name`: a dot per engine and model."""
     rows: dict[str, list[report.SpeedUp]] = {}
-    for speed_up in report.speed_ups(results):
+    for speed_up in found:
         rows.setdefault(speed_up.technique, []).append(speed_up)
-    return _dots(
-        list(rows.items()),
-        results["device"]["name"],
-        "times faster, per sample trained",
-    )
+    return _dots(list(rows.items()), name, "times faster, per sample trained")
 
 
 def batches(results: dict, model: str, size: str) -> Figure | None:

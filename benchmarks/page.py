@@ -292,7 +292,7 @@ def speed_ups(all_results: list[dict], draw: Draw) -> str:
             continue
         name = results["device"]["name"]
         address = draw(
-            f"speed-ups-{results['device']['id']}", figures.speed_ups(results)
+            f"speed-ups-{results['device']['id']}", figures.speed_ups(found, name)
         )
         lost = [s for s in found if s.is_clear and s.factor < 1]
         unclear = sum(not s.is_clear for s in found)

@@ -79,11 +79,6 @@ def share_of_peak(results: dict, result: dict) -> float | None:
     return rate(result, "flop") / rate(highest, "flop") if highest else None
 
 
-def compile_seconds(result: dict) -> float:
-    """What the first piece of work took longer than a later one: mostly compiling."""
-    return min(result["first_s"]) - result["median_s"]
-
-
 @dataclasses.dataclass(frozen=True)
 class SpeedUp:
     """How many times faster one case is than another.
@@ -153,15 +148,6 @@ def _of_a_model(results: dict, engine: str, model: str, size: str) -> Iterator[S
     for name in ("float32", "tf32", *PRODUCTS):
         label = "large batch in place of small"
         yield from faster(label, step(few, name), step(many, name))
-
-
-def fusion(results: dict) -> Iterator[SpeedUp]:
-    """What fusing twelve elementwise operations gains, by engine and length."""
-    for engine in NAMES:
-        for eager in good(results, "chain", engine, mode="eager"):
-            size = eager["params"]["size"]
-            fused = one(results, "chain", engine, mode="compiled", size=size)
-            yield from faster("compiled in place of eager", eager, fused)
 
 
 ALONE = {"keras-torch": "torch", "keras-jax": "jax"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import statistics
 from pathlib import Path
 
 from benchmarks.plan import key
+from benchmarks.stopwatch import quartiles
 from tools.errors import UserError
 
 FOLDER = Path(__file__).with_name("results")
@@ -48,13 +48,10 @@ def check(results: dict, name: str) -> None:
             raise UserError(f"{name}: at results/{number}: {case} stands there twice")
         seen.add(case)
         if result["status"] == "ok":
-            low, median, high = statistics.quantiles(
-                all_samples(result), n=4, method="inclusive"
-            )
             stated = result["low_s"], result["median_s"], result["high_s"]
             if any(
                 abs(a - b) > 1e-3 * b
-                for a, b in zip(stated, (low, median, high), strict=True)
+                for a, b in zip(stated, quartiles(all_samples(result)), strict=True)
             ):
                 raise UserError(
                     f"{name}: at results/{number}: the median or a quartile is not "
@@ -62,12 +59,11 @@ def check(results: dict, name: str) -> None:
                 )
 
 
-def load(path: Path) -> dict:
-    """Read a file of results and check it.
+def read(path: Path) -> dict:
+    """Read a file of results, whatever its name, and check it.
 
     Raises:
-        UserError: it can't be read, is invalid or has no provenance, or its name is not
-            that of its device.
+        UserError: it can't be read, is invalid or has no provenance.
     """
     try:
         results = json.loads(path.read_text(encoding="utf-8"))
@@ -77,6 +73,16 @@ def load(path: Path) -> dict:
             "Fix: measure again with `make measure`"
         ) from None
     check(results, path.name)
+    return results
+
+
+def load(path: Path) -> dict:
+    """Read the file of results of a device and check it.
+
+    Raises:
+        UserError: as for `read`, or its name is not that of its device.
+    """
+    results = read(path)
     if path.stem != results["device"]["id"]:
         raise UserError(
             f"{path.name}: these are the results of {results['device']['name']}. "

@@ -25,6 +25,7 @@ from benchmarks import machine
 from benchmarks.engines import NAMES
 from benchmarks.experiments import EXPERIMENTS
 from benchmarks.plan import LeftOut, Machine, Unit, key
+from benchmarks.stopwatch import quartiles
 from tools.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -310,9 +311,7 @@ def merge(records: list[dict]) -> dict:
     if not good:
         return {**merged, "status": first["status"], "why": first["why"]}
     samples = [[_digits(s) for s in record["samples_s"]] for record in good]
-    low, median, high = statistics.quantiles(
-        itertools.chain.from_iterable(samples), n=4, method="inclusive"
-    )
+    low, median, high = quartiles(itertools.chain.from_iterable(samples))
     peaks = [r["peak_memory_bytes"] for r in good if r["peak_memory_bytes"] is not None]
     merged.update(
         status="ok",
@@ -395,11 +394,17 @@ def header(
     }
 
 
+def _by_case(records: list[dict]) -> dict[str, list[dict]]:
+    """The records of each case, by its name; none for a case that has none."""
+    found = collections.defaultdict(list)
+    for record in records:
+        found[key(record["engine"], record)].append(record)
+    return found
+
+
 def _pending(unit: Unit, round_: int, records: list[dict]) -> list[dict]:
     """The cases of a unit that are due in a round: what failed is not tried again."""
-    done = collections.defaultdict(list)
-    for record in records:
-        done[key(record["engine"], record)].append(record)
+    done = _by_case(records)
     return [
         case
         for case in unit.cases
@@ -453,11 +458,8 @@ def measure(
     with contextlib.closing(Journal(output.with_suffix(".partial.jsonl"))) as journal:
         journal.start({**head, "left_out": missing}, resume)
         _measure_rounds(units, options, journal, say)
-    by_case = collections.defaultdict(list)
-    for record in journal.records:
-        by_case[key(record["engine"], record)].append(record)
     return {
         **head,
         "left_out": missing,
-        "results": [merge(records) for records in by_case.values()],
+        "results": [merge(records) for records in _by_case(journal.records).values()],
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +22,11 @@ class Samples:
     first_s: float
     calls: int
     samples_s: list[float]
+
+
+def quartiles(samples: Iterable[float]) -> list[float]:
+    """The lower quartile, the median and the upper quartile."""
+    return statistics.quantiles(samples, n=4, method="inclusive")
 
 
 def sample(

@@ -39,12 +39,11 @@ def in_a_line(error: BaseException) -> str:
 
 def probe(engine: str) -> dict:
     """What an engine is and sees: versions, kind of device, the device's properties."""
-    from benchmarks.engines import MODULES
     from benchmarks.engines.frameworks import framework
 
     found = framework(engine)
     versions = {engine.removeprefix("keras-"): found.version}
-    if "keras" in MODULES[engine]:
+    if engine.startswith("keras-"):
         import keras
 
         versions["keras"] = keras.__version__

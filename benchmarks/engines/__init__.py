@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-# What each is called on the page, the modules that it needs, and its Keras backend.
+# What each is called on the page; behind "keras-" stands Keras's backend.
 NAMES = {
     "keras-tensorflow": "Keras on TensorFlow",
     "keras-jax": "Keras on JAX",
     "keras-torch": "Keras on PyTorch",
     "torch": "PyTorch alone",
     "jax": "JAX alone",
-}
-MODULES = {
-    "keras-tensorflow": ("tensorflow", "keras"),
-    "keras-jax": ("jax", "keras"),
-    "keras-torch": ("torch", "keras"),
-    "torch": ("torch",),
-    "jax": ("jax",),
 }
 # The ways in which an engine runs a model; on all of them "compiled" includes fusion.
 MODES = {
