@@ -16,6 +16,7 @@ sys.path.insert(0, str(chapters.ROOT / "book" / "_ext"))
 
 import chapter_pages
 import claims_ledger
+import corrections
 import landing_page
 import page_description
 import troubleshooting
@@ -143,3 +144,49 @@ def test_an_entry_that_does_not_hold_is_named(chapter, changes, problem):
 def test_two_claims_that_begin_alike_are_no_answer(chapter):
     with pytest.raises(UserError, match="2 claims begin with"):
         troubleshooting.check(trouble(), [chapter, chapter])
+
+
+# --- corrections ---------------------------------------------------------------------
+
+
+def correction(page, **changes):
+    page = {"page": "A guide", "url": "https://x.org/", "date": "2023-07"} | page
+    entry = {"claim": "two is", "statement": "2 is 3", "truth": "", "where": [page]}
+    return entry | changes
+
+
+def test_a_correction_stands_on_a_claim(chapter):
+    found = corrections.check(correction({}, since="Python 4"), [chapter])
+    assert found.claim.label == "5.1"
+
+
+@pytest.mark.parametrize(
+    ("page", "changes", "problem"),
+    [
+        ({}, {"claim": "three is"}, "0 claims begin with 'three is'"),
+        ({}, {"reason": "x"}, "Fix: mend reason"),
+        ({"url": "guide.html"}, {}, "Fix: mend the address 'guide.html'"),
+        ({"date": "July 2023"}, {}, "Fix: mend the date: 'July 2023' is neither"),
+        ({"date": "2023-13"}, {}, "Fix: mend the date: '2023-13' is neither"),
+        ({"author": "x"}, {}, "Fix: mend author"),
+    ],
+)
+def test_a_correction_that_does_not_hold_is_named(chapter, page, changes, problem):
+    with pytest.raises(UserError) as error:
+        corrections.check(correction(page, **changes), [chapter])
+    assert str(error.value).startswith("corrections.yml, '2 is 3'")
+    assert problem in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("date", "text"),
+    [
+        ("2023", "2023"),
+        ("2023-07", "July 2023"),
+        ("2023-07-05", "5 July 2023"),
+        ("read 2026-11", "read in November 2026"),
+        ("read 2026-11-21", "read on 21 November 2026"),
+    ],
+)
+def test_the_date_of_a_page_is_readable(date, text):
+    assert corrections.readable(date) == text
