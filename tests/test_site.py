@@ -15,11 +15,11 @@ import threading
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from urllib.parse import unquote, urldefrag, urlencode, urljoin, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from tools import address, chapters, chromium, measured
 
@@ -307,6 +307,29 @@ def test_failures_are_filtered_by_a_part_of_the_message(desktop, base):
     assert "claim 11." in rows.first.inner_text()
 
 
+def test_a_pasted_message_finds_the_failures_that_share_its_rare_words(desktop, base):
+    desktop.open(f"{base}book/troubleshooting.html")
+    desktop.tab.locator(".row-filter").fill(
+        'File "/home/me/train.py", line 9, in <module>\n'
+        "RuntimeError: Cannot get XPU generator without ATen_xpu library. (me/train)"
+    )
+    rows = desktop.tab.locator("ul.troubles > li:visible")
+    assert 1 <= rows.count() <= 3
+    assert "ATen_xpu library" in "".join(rows.all_inner_texts())
+    assert "None has all" in desktop.tab.locator(".row-filter-note").inner_text()
+
+
+def test_the_corrections_are_filtered_and_lead_to_their_claims(desktop, base):
+    desktop.open(f"{base}book/corrections.html")
+    rows = desktop.tab.locator("ul.corrections > li:visible")
+    everything = rows.count()
+    assert everything > 20
+    desktop.tab.locator(".row-filter").fill("tf.cast kernel")
+    assert 1 <= rows.count() < everything
+    rows.first.locator(".proved-where a", has_text="claim 3.").click()
+    desktop.tab.wait_for_url("**/notebooks/03-list-devices.html#claim-3-*")
+
+
 def test_the_measured_results_are_drawn_and_every_row_can_be_linked(desktop, base):
     desktop.open(f"{base}book/measured-results.html")
     pictures = desktop.tab.locator(".bd-article img[src$='.svg']").evaluate_all(
@@ -318,22 +341,53 @@ def test_the_measured_results_are_drawn_and_every_row_can_be_linked(desktop, bas
     assert set(rows) == measured.stated().keys()
 
 
-@pytest.mark.parametrize(
-    ("words", "page"),
-    [
-        ("arithmetic intensity", "glossary"),
-        ("Torch not compiled with XPU enabled", "troubleshooting"),
-    ],
-)
-def test_the_search_finds_a_term_and_a_message(desktop, base, words, page):
+def search(desktop: Watched, base: str, words: str, page: str) -> Locator:
+    """Search the site; return the first result that leads to the page."""
+    desktop.open(f"{base}search.html?{urlencode({'q': words})}")
+    result = desktop.tab.locator(f"#search-results a[href*='{page}']").first
+    result.wait_for()
+    return result
+
+
+def test_the_search_finds_a_term(desktop, base):
     desktop.open(f"{base}book/how-to-use.html")
     desktop.tab.locator(".search-button__button:visible").first.click()
     field = desktop.tab.locator("dialog input[name=q]")
-    field.fill(words)
+    field.fill("arithmetic intensity")
     field.press("Enter")
     desktop.tab.wait_for_url("**/search.html?q=*")
-    result = desktop.tab.locator(f"#search-results a[href*='{page}']").first
-    result.wait_for()
+    desktop.tab.locator("#search-results a[href*='glossary']").first.wait_for()
+    assert not desktop.problems
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Cannot dlopen some GPU libraries",
+        "Skipping registering GPU devices",
+        "CUDA_ERROR_INVALID_PTX",
+        "Trying to access resource located in device",
+        "'LossScaleOptimizer' object has no attribute 'get_scaled_loss'",
+        "'str' object has no attribute 'name'",
+        "oneDNN supports DT_HALF only on platforms with AVX-512",
+        "Physical devices cannot be modified after being initialized",
+        "Virtual devices cannot be modified after being initialized",
+        "CUDA_ERROR_OUT_OF_MEMORY",
+        "triggered tf.function retracing",
+        "'NoneType' object has no attribute 'list_devices'",
+        "IndexError: pop from empty list",
+        "Attempt to convert a value (PerReplica",
+        "Torch not compiled with XPU enabled",
+        "`fit` is not supported with openvino backend",
+        "'SparseCategoricalAccuracy' object has no attribute 'reset_states'",
+    ],
+)
+def test_who_searches_a_message_lands_on_its_cure(desktop, base, message):
+    search(desktop, base, message, "troubleshooting").click()
+    desktop.tab.wait_for_url("**/troubleshooting.html*")
+    rows = desktop.tab.locator("ul.troubles > li:visible")
+    assert 1 <= rows.count() <= 3
+    assert "Fix." in rows.first.inner_text()
     assert not desktop.problems
 
 

@@ -12,9 +12,6 @@ function makeScrollable() {
   }
 }
 
-// The words of the site's search that led here, until the theme has marked them.
-const sought = localStorage.getItem("sphinx_highlight_terms") ?? "";
-
 // The words of the site's search that led here. The theme marks and forgets them.
 const sought = localStorage.getItem("sphinx_highlight_terms") ?? "";
 
