@@ -11,9 +11,7 @@ help: ## list these commands
 
 book: ## build the site; all it needs is installed into .venv
 	@TASK=book sh tools/bootstrap.sh book
-	@$(RUN) tools.ready
-	@.venv/bin/jupyter-book build . --all -W -n --keep-going -q >/dev/null || { rm -rf _build; exit 1; }
-	@echo "the book is built: _build/html/index.html"
+	@$(RUN) tools.build
 
 test: ## run all checks: notebooks, claims, tools, form, site in a browser
 	@TASK=test sh tools/bootstrap.sh all

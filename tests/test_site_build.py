@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import notebook_factory
 import pytest
 
 from tools import address
+from tools.build import OPTIONS
 from tools.chapters import ROOT
 
 TOC = """\
@@ -54,12 +54,10 @@ def make_book(root: Path) -> Path:
 
 
 def build(root: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site with the command of `make book`."""
-    recipe = (ROOT / "Makefile").read_text(encoding="utf-8")
-    (options,) = re.findall(r"jupyter-book build (.*?) >", recipe)
+    """Build the site with the options of `make book`."""
     program = Path(sys.executable).with_name("jupyter-book")
     return subprocess.run(
-        [program, "build", *options.split()],
+        [program, "build", ".", *OPTIONS],
         cwd=root,
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,

@@ -4,6 +4,7 @@
 - A cell tagged `claim` shows its sentence in a banner above the code that asserts it.
   The banner has a permanent address, and prose refers to it with {ref}`claim-3-4`.
 - The folded set-up cell is labelled as such, and so is the folded code of a figure.
+- A cell that writes a file which is not Python is coloured as what it writes.
 - A link to another page of the site, which a notebook must write in full, leads to that
   page wherever the site is read, offline too.
 """
@@ -28,6 +29,8 @@ from tools import address, chapters
 from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
+WRITTEN = re.compile(r"%%writefile (?:-a )?\S+(\.\w+)\n")
+LANGUAGES = {".sbatch": "bash", ".yaml": "yaml"}  # by the file's suffix
 
 
 def sentence_nodes(sentence: str) -> list[nodes.Node]:
@@ -73,6 +76,7 @@ class ChapterPage(SphinxTransform):
             LOGGER.warning("%s", error, type="book", subtype="claim")
             return
         for cell in self.document.findall(is_code_cell):
+            self.colour(cell)
             self.label_fold(cell, notebook.cells[cell["cell_index"]])
             claim = claims.get(cell["cell_index"])
             if claim is not None:
@@ -98,6 +102,14 @@ class ChapterPage(SphinxTransform):
             what = "set-up code" if chapters.is_setup(cell) else "code of the figure"
             node["prompt_show"] = f"Show the {what}"
             node["prompt_hide"] = f"Hide the {what}"
+
+    def colour(self, cell: nodes.container) -> None:
+        """Name the language of a file that a cell writes."""
+        for code in cell.findall(nodes.literal_block):
+            written = WRITTEN.match(code.astext())
+            if written and written[1] in LANGUAGES:
+                code["language"] = LANGUAGES[written[1]]
+                code["force"] = True  # the first line is not of that language
 
     def mark(self, cell: nodes.container, claim: chapters.Claim) -> None:
         """Move a claim's sentence from the code to a banner above it."""

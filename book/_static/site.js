@@ -59,7 +59,7 @@ function addFilter(place, rows, label) {
   field.addEventListener("input", filter);
   before.after(field, note);
   const wanted = sought.split(/\s+/).filter(Boolean);
-  if (wanted.length && matching(texts, wanted).complete) {
+  if (wanted.length && matching(texts, wanted).shown.some(Boolean)) {
     field.value = wanted.join(" ");
     filter();
     field.scrollIntoView();
