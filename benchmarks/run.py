@@ -91,8 +91,9 @@ class Worker:
         """What the worker says, until it ends or is silent for `timeout` seconds."""
         while True:
             timer = threading.Timer(timeout, self._stop_late)
-            timer.start()
+            timer.daemon = True  # Ctrl-C does not wait for it
             try:
+                timer.start()
                 line = self.process.stdout.readline()
             finally:
                 timer.cancel()

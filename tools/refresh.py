@@ -30,7 +30,7 @@ from tools.errors import UserError, command
 PACKAGES = ("tensorflow", "keras", "jax", "torch", "openvino", "numpy")
 VARIANTS = {"tensorflow": ("tensorflow", "tensorflow-cpu")}
 # Settings of the person who runs this: a chapter sets what it needs itself.
-PERSONAL = ("JAX_", "KERAS_", "PYTHONPATH", "TF_", "XLA_")
+PERSONAL = ("JAX_", "KERAS_", "PYTEST_ADDOPTS", "PYTHONPATH", "TF_", "XLA_")
 # Stored outputs are those of a CPU, so they are the same on a machine with a GPU.
 CPU_ONLY = {"CUDA_VISIBLE_DEVICES": "-1"}
 TIMEOUT = 60  # seconds for one cell
