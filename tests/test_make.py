@@ -11,7 +11,7 @@ from pathlib import Path
 import notebook_factory as factory
 import pytest
 
-from tools import serve
+from tools import build, serve
 from tools.chapters import ROOT
 from tools.serve import __main__ as serving
 
@@ -270,6 +270,19 @@ def test_an_address_that_is_not_on_github_stops_the_build(ready):
     line = the_error(make(ready, "book"))
     assert line.startswith("error: _config.yml, repository: url: 'https://example.org/")
     assert factory.snapshot(ready) == before
+
+
+@pytest.mark.parametrize("ends", [1, KeyboardInterrupt])
+def test_a_build_that_fails_is_removed(ready, monkeypatch, ends):
+    def jupyter_book(root):
+        (root / "_build/html").mkdir(parents=True)
+        if ends == 1:
+            return ends
+        raise ends
+
+    monkeypatch.setattr(build, "jupyter_book", jupyter_book)
+    assert build.main(ready) != 0
+    assert not (ready / "_build").exists()
 
 
 def test_a_broken_page_turns_the_build_red_and_removes_it(ready):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
+import re
 import sys
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from tools import chapters
 from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
+COLOURS = re.compile(r"\x1b\[[\d;]*m")
 MARK = "claims-ledger"  # the metadata of a page that holds the ledger
 
 
@@ -52,6 +55,21 @@ class Entry:
         """How many cells have their stored text compared, and how many have text."""
         cells = [cell for cell in self.notebook.cells if chapters.has_text_output(cell)]
         return sum(chapters.is_compared(cell) for cell in cells), len(cells)
+
+    @functools.cached_property
+    def said(self) -> str:
+        """What the notebook prints, and the code of its claims, with single spaces."""
+        parts = []
+        for cell in self.notebook.cells:
+            if cell.cell_type != "code":
+                continue
+            if "claim" in chapters.tags(cell):
+                parts.append(re.sub(r"\"\s*\n\s*f?\"", "", cell.source))
+            for output in cell.outputs:
+                data = output.get("data", {}).get("text/plain", "")
+                parts += [output.get("text", ""), data, output.get("evalue", "")]
+                parts += output.get("traceback", [])
+        return " ".join(COLOURS.sub("", " ".join(parts)).split())
 
 
 def entries(env: BuildEnvironment) -> list[Entry]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import yaml
@@ -75,10 +75,8 @@ class ProvedList(SphinxDirective):
     """Writes the lists where the directive stands; subclasses know their entries."""
 
     kind = ""  # the page's name, the class of its lists, the beginning of its anchors
-
-    def check(self, entry: dict, found: list[Entry]) -> Proved:
-        """Hold an entry against the chapters; a UserError says what is wrong."""
-        raise NotImplementedError
+    # Holds an entry against the chapters; a UserError says what is wrong.
+    check: Callable[[dict, list[Entry]], Proved]
 
     def row(self, entry: Proved) -> Iterator[nodes.Node]:
         """The nodes of one entry."""

@@ -20,7 +20,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
 from docutils import nodes
 from sphinx.application import Sphinx
 
@@ -29,28 +28,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from claims_ledger import Entry
 from proved_list import Proved, ProvedList, fields_problem, proved
 
-from tools import chapters
 from tools.errors import UserError
 
 THREAD = re.compile(r"https://github\.com/[^/]+/([^/]+)/(?:issues|pull)/(\d+).*")
-COLOURS = re.compile(r"\x1b\[[\d;]*m")
 REQUIRED = {"claim", "cause", "fix"}
 OPTIONAL = {"message", "symptom", "thread"}
-
-
-def said(notebook: nbformat.NotebookNode) -> str:
-    """What a notebook prints, and the code of its claims, with single spaces."""
-    parts = []
-    for cell in notebook.cells:
-        if cell.cell_type != "code":
-            continue
-        if "claim" in chapters.tags(cell):
-            parts.append(re.sub(r"\"\s*\n\s*f?\"", "", cell.source))
-        for output in cell.outputs:
-            data = output.get("data", {}).get("text/plain", "")
-            parts += [output.get("text", ""), data, output.get("evalue", "")]
-            parts += output.get("traceback", [])
-    return " ".join(COLOURS.sub("", " ".join(parts)).split())
 
 
 def check(entry: dict, found: list[Entry]) -> Proved:
@@ -67,9 +49,8 @@ def check(entry: dict, found: list[Entry]) -> Proved:
             f"{problem or 'Fix: mend message'}"
         )
     trouble = proved(name, entry, found)
-    if "message" in entry and " ".join(entry["message"].split()) not in said(
-        trouble.chapter.notebook
-    ):
+    message = " ".join(entry.get("message", "").split())
+    if message not in trouble.chapter.said:
         raise UserError(
             f"{name}: chapter {trouble.chapter.number} neither prints nor asserts it. "
             "Fix: write the message as the chapter shows it"
@@ -81,10 +62,7 @@ class Troubles(ProvedList):
     """Write the list where the directive stands."""
 
     kind = "troubles"
-
-    def check(self, entry: dict, found: list[Entry]) -> Proved:
-        """Hold an entry against the chapters."""
-        return check(entry, found)
+    check = staticmethod(check)
 
     def row(self, entry: Proved) -> Iterator[nodes.Node]:
         """One failure."""
