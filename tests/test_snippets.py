@@ -614,3 +614,45 @@ def test_a_short_call_is_repeated_until_a_sample_is_long_enough(stopwatch, clock
 def test_a_function_that_returns_nothing_cannot_be_measured(stopwatch):
     with pytest.raises(TypeError, match="cannot wait for None"):
         stopwatch["measure"](lambda: None)
+
+
+# --- standing_process ----------------------------------------------------------------
+
+
+@pytest.fixture
+def standing():
+    """A standing process with a name; ProcessError is one of this test's."""
+    namespace = {"ProcessError": type("ProcessError", (Exception,), {})}
+    code = compile(snippet("standing_process"), "standing_process.py", "exec")
+    exec(code, namespace)
+    process = namespace["StandingProcess"](
+        name="jax", start="begun = 1\n", COLOUR="blue"
+    )
+    yield process, namespace["ProcessError"]
+    process.process.kill()
+    process.process.communicate()
+
+
+def test_a_standing_process_keeps_its_variables(standing):
+    process, _ = standing
+    assert process.run("x = begun + 1\nprint('x is', x)") == (None, "x is 2\n")
+    assert process.run("import os\nanswer = [x, os.environ['COLOUR']]") == (
+        [2, "blue"],
+        "",
+    )
+    assert process.run("y = 3") == (None, "")  # the answer of before is gone
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("1 / 0", "jax: ZeroDivisionError: division by zero"),
+        ("answer = {1}", "jax: TypeError: Object of type set is not JSON serializable"),
+        ("import os\nos._exit(3)", "jax: died, status 3"),
+    ],
+)
+def test_an_error_in_a_standing_process_is_raised_here(standing, source, message):
+    process, error = standing
+    with pytest.raises(error) as raised:
+        process.run(source)
+    assert str(raised.value) == raised.value.report == message
