@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help book test serve lab sync refresh measure lint clean
 RUN := .venv/bin/python -m
-CODE := benchmarks tools tests snippets book/_ext conftest.py
+CODE := benchmarks grading tools tests snippets book/_ext conftest.py
 
 help: ## list these commands
 	@grep -E '^[a-z]+: ## ' Makefile | sed -E 's/^([a-z]+): ## /make \1	/' | expand -t 16

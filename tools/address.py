@@ -39,13 +39,17 @@ class Repository:
         return f"https://{host}/{self.name}/"
 
     @property
-    def notebooks(self) -> str:
+    def colab_files(self) -> str:
         """What every "Open in Colab" address starts with."""
-        return f"{COLAB}/{self.owner}/{self.name}/blob/{self.branch}/notebooks/"
+        return f"{COLAB}/{self.owner}/{self.name}/blob/{self.branch}/"
 
     def colab(self, path: Path | str) -> str:
-        """Where Colab opens a chapter's notebook."""
-        return self.notebooks + Path(path).name
+        """Where Colab opens a notebook, by the last folder of its path.
+
+        A bare file name is a chapter's: it lies in notebooks/.
+        """
+        path = Path(path)
+        return f"{self.colab_files}{path.parent.name or 'notebooks'}/{path.name}"
 
 
 def parse(url: str, branch: str = "main", source: str = "the address") -> Repository:

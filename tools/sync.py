@@ -17,11 +17,12 @@ from tools.errors import UserError, command
 PROSE = ("CITATION.cff", "README.md", "CONTRIBUTING.md")
 COLAB_LINE = re.compile(
     rf"(?m)^\*\*\[Open in Colab\]\({address.COLAB}/(?P<owner>[^/\s)]+)/"
-    r"(?P<name>[^/\s)]+)/blob/(?P<branch>[^\s)]+)/notebooks/[^/\s)]+\.ipynb\)\*\*$"
+    r"(?P<name>[^/\s)]+)/blob/(?P<branch>[^\s)]+)/"
+    r"(?:notebooks|assignments)/[^/\s)]+\.ipynb\)\*\*$"
 )
 COLAB_ADDRESS = re.compile(
     rf"{address.COLAB}/(?P<owner>[^/\s)]+)/(?P<name>[^/\s)]+)"
-    r"/blob/(?P<branch>[^\s)]+?)/notebooks/"
+    r"/blob/(?P<branch>[^\s)]+?)/(?:notebooks|assignments)/"
 )
 CITED = re.compile(r'(?m)^repository-code:\s*"?(?P<url>[^\s"#]+)')
 BLOCK = re.compile(r"^# >>> (?P<name>\S+)$")
@@ -88,10 +89,11 @@ def snippet(name: str, place: str, root: Path = ROOT) -> str:
 
 def readdress(text: str, old: Repository, new: Repository) -> str:
     """Change every link to a repository, its site and its notebooks on Colab."""
-    text = text.replace(old.notebooks, new.notebooks)
+    for folder in ("notebooks/", "assignments/"):
+        text = text.replace(old.colab_files + folder, new.colab_files + folder)
     site = (
         re.escape(old.pages)
-        + r"(?=(?:book|notebooks|_static)/|index\.html|[\s)>\"'#]|$)"
+        + r"(?=(?:assignments|book|notebooks|_static)/|index\.html|[\s)>\"'#]|$)"
     )
     text = re.sub(site, lambda match: new.pages, text)
     code = re.escape(old.url) + r"(?![\w-]|\.(?!git\b)\w)"

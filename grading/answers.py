@@ -1,0 +1,100 @@
+"""The student's names as a test sees them: `env["softmax"](logits)`.
+
+What the student's code holds is asked for, and plain data comes back. An object that is
+no plain data comes back as a Remote. A Remote can be called, read and indexed, which
+asks again. It has no value of its own: what compares, counts or converts it raises an
+error, so it can't pass an assertion by itself.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from grading import protocol
+from grading.session import Session
+
+
+class NotPlainData(TypeError):
+    """A test needed a value, and the student's code gave an object."""
+
+
+class Remote(protocol.Handle):
+    """An object in the worker."""
+
+    __slots__ = ("_answers",)
+    __hash__ = None
+
+    def __init__(self, answers: Answers, handle: protocol.Handle) -> None:
+        object.__setattr__(self, "_answers", answers)
+        object.__setattr__(self, "_number", handle._number)
+        object.__setattr__(self, "_kind", handle._kind)
+
+    def __call__(self, *arguments, **named):
+        """Call the object in the worker."""
+        values = {"target": self, "arguments": list(arguments), "named": named}
+        return self._answers.ask({"do": "call"}, values)
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._answers.ask({"do": "attribute", "name": name}, {"target": self})
+
+    def __getitem__(self, key):
+        return self._answers.ask({"do": "item"}, {"target": self, "key": key})
+
+    def __repr__(self) -> str:
+        return "<an object of the student's>"
+
+    def _refuse(self, *others) -> NoReturn:
+        raise NotPlainData(
+            f"got an object of type {self._kind!r} where numbers, a text, a list "
+            "or an array were expected"
+        )
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __bool__ = __len__ = __iter__ = __contains__ = __reversed__ = _refuse
+    __int__ = __float__ = __complex__ = __index__ = __round__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = _refuse
+    __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _refuse
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _refuse
+    __neg__ = __pos__ = __abs__ = __invert__ = _refuse
+    __array__ = __array_ufunc__ = __array_function__ = _refuse
+    __setattr__ = __delattr__ = __setitem__ = __delitem__ = _refuse
+    __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
+
+    def __format__(self, how: str) -> str:
+        return repr(self)
+
+
+class Answers:
+    """The names of a notebook that has run.
+
+    Args:
+        session: the worker it ran in.
+        seconds: the time limit of one question to it.
+    """
+
+    def __init__(self, session: Session, seconds: float) -> None:
+        self._session = session
+        self._seconds = seconds
+
+    def __getitem__(self, name: str):
+        return self.ask({"do": "get", "name": str(name)}, {})
+
+    def get(self, name: str, default=None):
+        """The value of a name, or a default where there is none."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __contains__(self, name: str) -> bool:
+        missing = object()
+        return self.get(name, missing) is not missing
+
+    def ask(self, request: dict, values: dict):
+        """Ask the worker; see Session.ask."""
+        return self._session.ask(
+            request, values, self._seconds, lambda handle: Remote(self, handle)
+        )

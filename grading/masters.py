@@ -1,0 +1,345 @@
+"""From an assignment's master to its student notebook, its solutions and its tests.
+
+A master is a text file in MyST format with otter-grader's marks. otter-grader takes it
+apart; this module adds what the book needs on top: the folded set-up cell that carries
+the snippets and the public tests, the address on Colab, and a canonical form.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import functools
+import io
+import json
+import re
+import tempfile
+import warnings
+from pathlib import Path
+
+import jupytext
+import nbformat
+import yaml
+
+from tools import address, normalise, sync
+from tools.chapters import ROOT
+from tools.errors import UserError
+
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+ANSWER = "<!-- answer: {question} -->"
+ANSWER_MARK = re.compile(r"<!--\s*answer:\s*(?P<question>[\w-]+)\s*-->")
+PLACEHOLDER = "_Write your answer here, in place of this line._"
+OTTER_PLACEHOLDER = "_Type your answer here, replacing this text._"
+CHECKS = "# >>> checks"
+SECRETS = re.compile(r"(?i)#\s*(?:BEGIN|END)\s+(?:SOLUTION|TESTS?)|#\s*SOLUTION")
+CONFIG = """# ASSIGNMENT CONFIG
+init_cell: false
+check_all_cell: false
+export_cell: false
+generate: false
+run_tests: false
+show_question_points: true
+python_version: "3.11"
+tests: {files: true, ok_format: false}"""
+# The tests go into a folder of their own: a student may have one called `tests`.
+WRITE_CHECKS = """
+folder = pathlib.Path(tempfile.mkdtemp(prefix="checks-"))
+for question, text in CHECKS.items():
+    (folder / f"{question}.py").write_text(text, encoding="utf-8")
+if importlib.util.find_spec("otter") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "otter-grader>=7,<8"])
+    importlib.invalidate_caches()
+if importlib.util.find_spec("otter") is None:
+    raise ImportError(
+        "the checks need otter-grader, which is missing and could not be installed. "
+        "Fix: connect to the network and run this cell again, "
+        "or pip install 'otter-grader>=7,<8'."
+    )
+import otter
+
+grader = otter.Notebook(tests_dir=str(folder))"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A question as the master states it."""
+
+    name: str  # such as q3
+    title: str  # the first words of its text
+    manual: bool  # a person grades it
+    points: float  # what a full answer is worth
+
+
+@dataclasses.dataclass(frozen=True)
+class Assignment:
+    """What a master makes."""
+
+    name: str  # the master's file name without its ending
+    title: str
+    questions: list[Question]
+    student: nbformat.NotebookNode
+    solution: nbformat.NotebookNode
+    tests: dict[str, str]  # the test file of each question, hidden tests included
+    public_tests: dict[str, str]  # the same without the hidden tests
+
+    @property
+    def file_name(self) -> str:
+        """The student notebook's file name."""
+        return f"{self.name}.ipynb"
+
+
+def master_paths(root: Path = ROOT) -> list[Path]:
+    """The masters of all assignments, in order."""
+    return sorted((root / "assignments" / "masters").glob("*.md"))
+
+
+def find_master(name: str, root: Path = ROOT) -> Path:
+    """The master that a name, a number or a path stands for.
+
+    Args:
+        name: `2`, `2-make-it-fast`, or the path of a master, which may lie elsewhere.
+        root: the repository's folder.
+
+    Raises:
+        UserError: there is no such master, or more than one.
+    """
+    path = Path(name)
+    if path.suffix == ".md" and path.is_file():
+        return path
+    found = [
+        path
+        for path in master_paths(root)
+        if path.stem == name or path.stem.split("-")[0] == name
+    ]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(path.stem for path in master_paths(root))
+    raise UserError(
+        f"no assignment {name!r}. Fix: name one of {known}, "
+        "or give the path of your own master."
+    )
+
+
+def build(path: Path, root: Path = ROOT) -> Assignment:
+    """Make an assignment from its master.
+
+    Raises:
+        UserError: the master is broken; the message names the place and the fix.
+    """
+    if not NAME.fullmatch(path.stem):
+        raise UserError(
+            f"{path.name}: not an assignment's name. "
+            "Fix: call it N-slug.md, in lower case with hyphens."
+        )
+    repository = address.repository(root)
+    master = _read(path)
+    questions = _questions(path, master)
+    parts = _otter(path, master)
+    set_up = _set_up_cell(path, parts["student"], parts["public_tests"], root)
+    for kind in ("student", "solution"):
+        notebook = parts[kind]
+        for cell in notebook.cells:
+            if cell.cell_type == "code" and CHECKS in cell.source:
+                cell.source = set_up
+                cell.metadata = {"tags": ["hide-input", "setup"], "cellView": "form"}
+        _finish(path, notebook, questions, repository)
+    _refuse_secrets(path, parts["student"])
+    title = parts["student"].cells[0].source.partition("\n")[0].removeprefix("# ")
+    points = {
+        name: sum(_points(path, name, text)) for name, text in parts["tests"].items()
+    }
+    questions = [
+        dataclasses.replace(one, points=points.get(one.name, one.points))
+        for one in questions
+    ]
+    return Assignment(path.stem, title, questions, **parts)
+
+
+def dumps(notebook: nbformat.NotebookNode) -> str:
+    """The canonical text of a student's or a solutions notebook."""
+    return normalise.dumps(notebook)
+
+
+def _read(path: Path) -> nbformat.NotebookNode:
+    """Read a master and put otter-grader's settings before its first cell."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read ({error}).") from None
+    try:
+        master = jupytext.reads(text, fmt="md:myst")
+    except Exception as error:  # jupytext has no error of its own
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"{path}: not a MyST notebook ({reason}). Fix: see CONTRIBUTING.md."
+        ) from None
+    first = next((cell for cell in master.cells if cell.source.strip()), None)
+    if first is None or not first.source.startswith("# "):
+        raise UserError(
+            f"{path}: does not start with a title. Fix: write `# Title` first."
+        )
+    master.cells.insert(0, nbformat.v4.new_raw_cell(CONFIG))
+    master.metadata = nbformat.from_dict(
+        {"kernelspec": normalise.METADATA["kernelspec"]}
+    )
+    return master
+
+
+def _questions(path: Path, master: nbformat.NotebookNode) -> list[Question]:
+    """The questions of a master, in order."""
+    found: list[Question] = []
+    for index, cell in enumerate(master.cells):
+        if cell.cell_type != "raw" or not cell.source.startswith("# BEGIN QUESTION"):
+            continue
+        try:
+            config = yaml.safe_load(cell.source) or {}
+            name = config["name"]
+        except (yaml.YAMLError, KeyError, TypeError):
+            raise UserError(
+                f"{path}: a question has no name ({cell.source!r}). "
+                "Fix: write `name: q1` below `# BEGIN QUESTION`."
+            ) from None
+        if name in {one.name for one in found}:
+            raise UserError(
+                f"{path}: two questions are called {name}. Fix: rename one."
+            )
+        words = master.cells[index + 1].source.strip().partition("\n")[0]
+        title = re.sub(r"[*_`#]", "", words).strip()
+        found.append(
+            Question(
+                name, title, bool(config.get("manual")), float(config.get("points", 0))
+            )
+        )
+    return found
+
+
+def _otter(path: Path, master: nbformat.NotebookNode) -> dict:
+    """Let otter-grader take a master apart."""
+    from otter.assign import main  # slow to import
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder, f"{path.stem}.ipynb"), Path(folder, "made")
+        nbformat.write(master, source)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                main(str(source), str(made), no_run_tests=True, no_pdfs=True)
+        except Exception as error:  # otter raises all kinds, some without a class
+            raise UserError(
+                f"{path}: otter-grader refuses it ({type(error).__name__}: {error}). "
+                "Fix: see CONTRIBUTING.md, Assignments."
+            ) from None
+
+        def tests(kind: str) -> dict[str, str]:
+            return {
+                test.stem: test.read_text(encoding="utf-8").rstrip() + "\n"
+                for test in sorted((made / kind / "tests").glob("*.py"))
+            }
+
+        return {
+            "student": nbformat.read(made / "student" / source.name, 4),
+            "solution": nbformat.read(made / "autograder" / source.name, 4),
+            "tests": tests("autograder"),
+            "public_tests": {
+                name: text
+                for name, text in tests("student").items()
+                if "@test_case" in text
+            },
+        }
+
+
+def _points(path: Path, name: str, text: str) -> list[float]:
+    """The points of each test in a test file, from its text: nothing is executed."""
+    points = []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef):
+            value = next(
+                keyword.value.value
+                for keyword in node.decorator_list[0].keywords
+                if keyword.arg == "points"
+            )
+            if value is None:
+                raise UserError(
+                    f"{path}: {node.name} of {name} has no points. "
+                    "Fix: write `points: 1` into its TEST CONFIG."
+                )
+            points.append(float(value))
+    return points
+
+
+def _set_up_cell(
+    path: Path, notebook: nbformat.NotebookNode, tests: dict[str, str], root: Path
+) -> str:
+    """The set-up cell: snippets, then the public tests, then otter-grader."""
+    found = [
+        cell.source
+        for cell in notebook.cells
+        if cell.cell_type == "code" and CHECKS in cell.source
+    ]
+    if len(found) != 1:
+        raise UserError(
+            f"{path}: {len(found)} cells hold the line `{CHECKS}`. "
+            "Fix: write it, and `# <<<` below it, at the end of the set-up cell."
+        )
+    place = f"{path.name}, set-up cell"
+    before, _, after = found[0].partition(f"{CHECKS}\n# <<<")
+    source = sync.insert_snippets(before, place, root) + CHECKS
+    for module in ("importlib.util", "pathlib", "subprocess", "sys", "tempfile"):
+        source += f"\nimport {module}"
+    source += "\n\nCHECKS = {}"
+    for name, text in tests.items():
+        if "'''" in text:
+            raise UserError(f"{path}: a test of {name} holds '''. Fix: use \"\"\".")
+        text = text.replace("\\", "\\\\")
+        source += f"\nCHECKS[{json.dumps(name)}] = '''\\\n{text}'''"
+    return source + WRITE_CHECKS + "\n# <<<" + after
+
+
+def _finish(
+    path: Path,
+    notebook: nbformat.NotebookNode,
+    questions: list[Question],
+    repository: address.Repository,
+) -> None:
+    """Give a notebook of otter's the book's form, in place."""
+    cells = []
+    manual = iter([one.name for one in questions if one.manual])
+    answered = None  # the manual question whose answer comes next
+    for cell in notebook.cells:
+        cell.source = cell.source.rstrip()
+        if cell.source == "<!-- END QUESTION -->":
+            continue
+        if cell.source.startswith("<!-- BEGIN QUESTION -->"):
+            cell.source = cell.source.removeprefix("<!-- BEGIN QUESTION -->").lstrip()
+            answered = next(manual)
+        if cell.source == OTTER_PLACEHOLDER:
+            mark = ANSWER.format(question=answered)
+            cell.source = f"{mark}\n{PLACEHOLDER}"
+        cells.append(cell)
+    notebook.cells = cells
+    for index, cell in enumerate(cells):
+        cell.id = f"cell-{index + 1}"
+        if "cellView" not in cell.metadata:
+            cell.metadata = {}
+    first = cells[0]
+    title, _, rest = first.source.partition("\n")
+    line = f"**[Open in Colab]({repository.colab(f'assignments/{path.stem}.ipynb')})**"
+    first.source = f"{title}\n\n{line}\n\n{rest.strip()}"
+
+
+def _refuse_secrets(path: Path, notebook: nbformat.NotebookNode) -> None:
+    """Stop if a mark of the master is left in the student's notebook."""
+    for cell in notebook.cells:
+        if match := SECRETS.search(cell.source):
+            raise UserError(
+                f"{path}: {match[0]!r} is left in the student's notebook, in the cell "
+                f"that starts with {cell.source[:40]!r}. "
+                "Fix: put it between BEGIN SOLUTION and END SOLUTION."
+            )
+
+
+@functools.cache
+def cached(path: Path, root: Path = ROOT) -> Assignment:
+    """The assignment of a master, made once in a process."""
+    return build(path, root)

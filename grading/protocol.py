@@ -1,0 +1,306 @@
+"""The messages between the grader and a worker that runs a student's code.
+
+A message is a frame: four bytes with the length of a JSON text (big-endian), the JSON
+text, then the bytes of its arrays, one after the other. The JSON object holds `sizes`,
+the number of bytes of each array, so a frame says how long it is before it is read.
+
+Values are plain data: None, bool, int, float, str, bytes, Ellipsis, list, tuple, dict,
+set, and NumPy arrays and scalars of numbers and booleans. What is none of these stays
+with the worker, and a handle (a number) stands for it. Nothing is ever unpickled.
+
+The grader must be able to read anything: whoever writes the student's code controls
+every byte that the worker sends. A message that breaks a rule raises ProtocolError.
+This file is copied into the sandbox; it imports nothing of the book.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+
+HEADER = struct.Struct(">I")
+MAX_TEXT = 4 * 2**20  # bytes of JSON in a message
+MAX_BYTES = 256 * 2**20  # bytes of all arrays of a message
+MAX_ARRAYS = 10_000
+MAX_NODES = 200_000  # values in a message, nested ones included
+MAX_DEPTH = 32
+MAX_DIMENSIONS = 16
+MARK = "$"  # the key that tells an encoded value from a plain JSON one
+DTYPE = re.compile(r"[<|]?(?:b1|i[1248]|u[1248]|f[248]|c8|c16)|[<|][SU][0-9]{1,6}")
+KEYS = (str, bool, int, float, type(None))
+
+
+class ProtocolError(Exception):
+    """A message breaks the rules of the protocol."""
+
+
+class Handle:
+    """Stands for an object that stays in the worker.
+
+    Args:
+        number: the worker's number for the object.
+        kind: the name of the object's type, as the worker tells it.
+    """
+
+    # With an underscore: a test that reads `.kind` asks for the student's attribute.
+    __slots__ = ("_kind", "_number")
+
+    def __init__(self, number: int, kind: str = "object") -> None:
+        self._number = number
+        self._kind = kind
+
+
+def pack(message: dict, encoder: Encoder | None = None) -> bytes:
+    """The frame of a message whose values are already encoded."""
+    arrays = encoder.arrays if encoder else []
+    message = {**message, "sizes": [len(one) for one in arrays]}
+    text = json.dumps(message).encode()
+    if len(text) > MAX_TEXT or sum(message["sizes"]) > MAX_BYTES:
+        raise ProtocolError("the message is too large")
+    return b"".join([HEADER.pack(len(text)), text, *arrays])
+
+
+def text_length(header: bytes) -> int:
+    """The length of the JSON text that a header announces, in bytes."""
+    (length,) = HEADER.unpack(header)
+    if not 2 <= length <= MAX_TEXT:
+        raise ProtocolError(f"a text of {length} bytes")
+    return length
+
+
+def unpack_text(text: bytes) -> tuple[dict, list[int]]:
+    """The message in a frame's JSON text, and the sizes of the arrays that follow."""
+    try:
+        message = json.loads(text.decode())
+    except (ValueError, RecursionError):  # no UTF-8, no JSON, a number without end
+        raise ProtocolError("not JSON") from None
+    if not isinstance(message, dict):
+        raise ProtocolError("not an object")
+    sizes = message.pop("sizes", None)
+    if (
+        not isinstance(sizes, list)
+        or len(sizes) > MAX_ARRAYS
+        or not all(type(size) is int and 0 <= size <= MAX_BYTES for size in sizes)
+        or sum(sizes) > MAX_BYTES
+    ):
+        raise ProtocolError("bad sizes")
+    return message, sizes
+
+
+class Encoder:
+    """Turns values into JSON and collects the bytes of their arrays.
+
+    Args:
+        keep: called with a value that is no plain data; returns its Handle.
+    """
+
+    def __init__(self, keep) -> None:
+        self.keep = keep
+        self.arrays: list[bytes] = []
+        self.nodes = 0
+
+    def encode(self, value, depth: int = 0):
+        """The JSON form of a value."""
+        self.nodes += 1
+        if self.nodes > MAX_NODES or depth > MAX_DEPTH:
+            raise ProtocolError("the value is too large or too deep")
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, Handle):
+            return self._marked("handle", number=value._number, kind=value._kind)
+        array = as_array(value)
+        if array is not None:
+            return self._marked(
+                "scalar" if is_scalar(value) else "array",
+                dtype=array.dtype.str,
+                shape=list(array.shape),
+                array=self._add(array.tobytes()),
+            )
+        if isinstance(value, str):
+            return str(value)
+        if isinstance(value, int):
+            number = int(value)
+            small = abs(number) < 2**63
+            return number if small else self._marked("int", text=hex(number))
+        if isinstance(value, float):
+            number = float(value)
+            finite = math.isfinite(number)
+            return number if finite else self._marked("float", text=str(number))
+        if value is Ellipsis:
+            return self._marked("ellipsis")
+        if isinstance(value, bytes):
+            return self._marked("bytes", array=self._add(bytes(value)))
+        if isinstance(value, list):
+            return [self.encode(one, depth + 1) for one in value]
+        if isinstance(value, (tuple, set, frozenset)):
+            items = [self.encode(one, depth + 1) for one in value]
+            mark = "tuple" if isinstance(value, tuple) else "set"
+            return self._marked(mark, items=items)
+        if isinstance(value, dict) and all(isinstance(key, KEYS) for key in value):
+            items = [
+                [self.encode(key, depth + 1), self.encode(one, depth + 1)]
+                for key, one in value.items()
+            ]
+            return self._marked("dict", items=items)
+        return self.encode(self.keep(value), depth)
+
+    def _add(self, data: bytes) -> int:
+        self.arrays.append(data)
+        return len(self.arrays) - 1
+
+    @staticmethod
+    def _marked(mark: str, **fields) -> dict:
+        return {MARK: mark, **fields}
+
+
+def as_array(value):
+    """A NumPy array with a value's numbers, or None if it has none to send."""
+    import numpy as np
+
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)
+    elif hasattr(value, "shape") and hasattr(value, "dtype"):  # a tensor, a variable
+        try:
+            if hasattr(value, "detach"):  # PyTorch: off its graph and its device
+                value = value.detach().cpu()
+            array = np.asarray(value)
+        except Exception:
+            return None
+    else:
+        return None
+    if array.dtype.kind == "V" and array.dtype.names is None:
+        try:  # bfloat16, float8, int4: NumPy has no such types of its own
+            array = array.astype(np.float32)
+        except (TypeError, ValueError):
+            return None
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    return array if DTYPE.fullmatch(array.dtype.str) else None
+
+
+def is_scalar(value) -> bool:
+    """Whether a value is a NumPy scalar, not an array."""
+    import numpy as np
+
+    return isinstance(value, np.generic)
+
+
+class Decoder:
+    """Turns JSON back into values.
+
+    Args:
+        arrays: the bytes of the frame's arrays.
+        resolve: called with a Handle; returns what stands for it here.
+    """
+
+    def __init__(self, arrays: list[bytes], resolve) -> None:
+        self.arrays = arrays
+        self.resolve = resolve
+        self.nodes = 0
+
+    def decode(self, value, depth: int = 0):
+        """The value of a JSON form."""
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise ProtocolError("too many values")
+        if depth > MAX_DEPTH:
+            raise ProtocolError("nested too deep")
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        if isinstance(value, list):
+            return [self.decode(one, depth + 1) for one in value]
+        kind = value.get(MARK)
+        if kind == "int":
+            return int(self._text(value, r"-?0x[0-9a-f]{1,4096}"), 16)
+        if kind == "float":
+            return float(self._text(value, r"nan|-?inf"))
+        if kind == "ellipsis":
+            return Ellipsis
+        if kind == "bytes":
+            return self._bytes(value)
+        if kind == "tuple":
+            return tuple(self._items(value, depth))
+        if kind == "set":
+            return self._hashable(lambda: set(self._items(value, depth)))
+        if kind == "dict":
+            pairs = self._items(value, depth)
+            if not all(
+                isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], KEYS)
+                for pair in pairs
+            ):
+                raise ProtocolError("a dict without keys")
+            return dict(pairs)
+        if kind in ("array", "scalar"):
+            return self._array(value, kind)
+        if kind == "handle":
+            number, name = value.get("number"), value.get("kind")
+            if type(number) is not int or not 0 <= number < 2**53:
+                raise ProtocolError("a handle without a number")
+            if not isinstance(name, str):
+                raise ProtocolError("a handle without a kind")
+            return self.resolve(Handle(number, name[:80]))
+        raise ProtocolError("an unknown kind of value")
+
+    @staticmethod
+    def _text(value: dict, pattern: str) -> str:
+        text = value.get("text")
+        if not isinstance(text, str) or not re.fullmatch(pattern, text):
+            raise ProtocolError("a bad number")
+        return text
+
+    @staticmethod
+    def _hashable(make):
+        try:
+            return make()
+        except TypeError:
+            raise ProtocolError("a set of what no set can hold") from None
+
+    def _items(self, value: dict, depth: int) -> list:
+        items = value.get("items")
+        if not isinstance(items, list):
+            raise ProtocolError("a collection without items")
+        return [self.decode(one, depth + 1) for one in items]
+
+    def _bytes(self, value: dict) -> bytes:
+        index = value.get("array")
+        if type(index) is not int or not 0 <= index < len(self.arrays):
+            raise ProtocolError("an array that is not there")
+        return self.arrays[index]
+
+    def _array(self, value: dict, kind: str):
+        import numpy as np
+
+        data, name, shape = self._bytes(value), value.get("dtype"), value.get("shape")
+        if not isinstance(name, str) or not DTYPE.fullmatch(name):
+            raise ProtocolError("an array of an unknown type")
+        if (
+            not isinstance(shape, list)
+            or len(shape) > MAX_DIMENSIONS
+            or not all(type(size) is int and 0 <= size <= MAX_BYTES for size in shape)
+        ):
+            raise ProtocolError("an array of a bad shape")
+        dtype = np.dtype(name)
+        if dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != len(data):
+            raise ProtocolError("an array whose size is not that of its shape")
+        array = np.frombuffer(data, dtype).reshape(shape).copy()
+        if kind == "scalar":
+            if shape:
+                raise ProtocolError("a scalar with a shape")
+            return array[()]
+        return array
+
+
+def encode_message(message: dict, values: dict, keep) -> bytes:
+    """The frame of a message with encoded values.
+
+    Args:
+        message: fields that are plain JSON.
+        values: fields to encode.
+        keep: see Encoder.
+    """
+    encoder = Encoder(keep)
+    encoded = {name: encoder.encode(value) for name, value in values.items()}
+    return pack({**message, **encoded}, encoder)

@@ -1,0 +1,282 @@
+"""What teachers and students read: results.json, feedback, grades.csv, the summary."""
+
+from __future__ import annotations
+
+import base64
+import collections
+import datetime
+import io
+import json
+import statistics
+from pathlib import Path
+
+import jinja2
+
+from grading import manual
+from grading.batch import Graded
+from grading.manual import Mark
+from grading.masters import Assignment
+from grading.runner import QuestionResult
+from tools import files
+
+Marks = dict[tuple[str, str], Mark]
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
+NOT_YET = "not graded by hand yet"
+
+
+def number(value: float) -> str:
+    """Points as people write them."""
+    return f"{round(value, 2):g}"
+
+
+TEMPLATES.filters["number"] = number
+
+
+def earned(graded: Graded, question: QuestionResult, marks: Marks) -> float | None:
+    """The points of a question; None for one that a person has still to grade."""
+    if not question.manual:
+        return question.score
+    return marks.get((graded.submission.student, question.name), Mark(None)).points
+
+
+def total(graded: Graded, marks: Marks) -> float:
+    """All points that a student has so far."""
+    questions = graded.result.questions
+    return sum(earned(graded, question, marks) or 0.0 for question in questions)
+
+
+def maximum(assignment: Assignment) -> float:
+    """The points of a submission without a fault, from the tests and the questions."""
+    return sum(question.points for question in assignment.questions)
+
+
+def gradescope(graded: Graded, marks: Marks) -> dict:
+    """A submission's results in the form that Gradescope takes.
+
+    Source: Gradescope's autograder specifications, "Output format".
+    """
+    tests = []
+    for question in graded.result.questions:
+        for place, test in enumerate(question.tests, start=1):
+            tests.append(
+                {
+                    "name": f"{question.title} ({test.name})",
+                    "number": f"{question.name}.{place}",
+                    "score": test.points if test.passed else 0.0,
+                    "max_score": test.points,
+                    "status": "passed" if test.passed else "failed",
+                    "output": test.message or "passed",
+                    "visibility": "hidden" if test.hidden else "visible",
+                }
+            )
+        points = earned(graded, question, marks)
+        if question.manual and points is not None:
+            mark = marks[graded.submission.student, question.name]
+            tests.append(
+                {
+                    "name": question.title,
+                    "number": question.name,
+                    "score": points,
+                    "max_score": question.points,
+                    "output": mark.comment,
+                    "visibility": "visible",
+                }
+            )
+    return {
+        "score": round(sum(test["score"] for test in tests), 4),
+        "execution_time": round(graded.result.seconds, 2),
+        "output": graded.result.problem,
+        "stdout_visibility": "hidden",
+        "tests": tests,
+    }
+
+
+def feedback(graded: Graded, assignment: Assignment, marks: Marks) -> str:
+    """The page that a student gets: no hidden test, and nothing that one says."""
+    result = graded.result
+    questions = []
+    for question in result.questions:
+        points = earned(graded, question, marks)
+        hidden = [test for test in question.tests if test.hidden]
+        mark = marks.get((graded.submission.student, question.name), Mark(None))
+        questions.append(
+            {
+                "title": question.title,
+                "points": NOT_YET if points is None else number(points),
+                "most": question.points,
+                "full": points is not None and points >= question.points,
+                "open": points is None,
+                "tests": [test for test in question.tests if not test.hidden],
+                "hidden": len(hidden),
+                "hidden_points": sum(test.points for test in hidden if test.passed),
+                "hidden_most": sum(test.points for test in hidden),
+                "comment": mark.comment,
+                "answer": graded.answers.get(question.name, ""),
+                "manual": question.manual,
+            }
+        )
+    return TEMPLATES.get_template("feedback.html").render(
+        title=assignment.title,
+        student=graded.submission.student,
+        file=graded.submission.path.name,
+        problem=result.problem,
+        score=total(graded, marks),
+        most=maximum(assignment),
+        complete=all(not question["open"] for question in questions),
+        questions=questions,
+        cells=[cell for cell in result.cells if cell.error],
+    )
+
+
+def grades(all_graded: list[Graded], assignment: Assignment, marks: Marks) -> str:
+    """grades.csv: a line for each student."""
+    names = [question.name for question in assignment.questions]
+    rows: list[list[object]] = [
+        ["student", "score", "max_score", "complete", *names, "problem", "file"],
+    ]
+    for graded in all_graded:
+        points = [earned(graded, one, marks) for one in graded.result.questions]
+        rows.append(
+            [
+                graded.submission.student,
+                number(total(graded, marks)),
+                number(maximum(assignment)),
+                "no" if None in points else "yes",
+                *("" if one is None else number(one) for one in points),
+                graded.result.problem,
+                graded.submission.path.name,
+            ]
+        )
+    return "\ufeff" + manual.table(rows)
+
+
+def question_rates(
+    all_graded: list[Graded], assignment: Assignment, marks: Marks
+) -> list[dict]:
+    """For each question: what share of its points was earned, and which test failed."""
+    rates = []
+    for index, question in enumerate(assignment.questions):
+        results = [graded.result.questions[index] for graded in all_graded]
+        points = [
+            earned(graded, result, marks)
+            for graded, result in zip(all_graded, results, strict=True)
+        ]
+        known = [one for one in points if one is not None]
+        failed = collections.Counter(
+            test.name for result in results for test in result.tests if not test.passed
+        )
+        rates.append(
+            {
+                "name": question.name,
+                "title": question.title,
+                "manual": question.manual,
+                "share": statistics.mean(known) / question.points if known else None,
+                "graded": len(known),
+                "failed": failed.most_common(),
+            }
+        )
+    return rates
+
+
+def picture(scores: list[float], most: float, rates: list[dict]) -> bytes:
+    """How the scores are distributed, and which questions cost the most points: SVG."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context({"svg.hashsalt": "book", "axes.axisbelow": True}):
+        figure, (left, right) = plt.subplots(
+            1, 2, figsize=(10, 0.9 + 0.42 * max(6, len(rates))), layout="constrained"
+        )
+        bins = [most * edge / 10 for edge in range(11)]
+        left.hist([min(score, most) for score in scores], bins, color="#0072b2")
+        left.set(xlabel="points", ylabel="students", title="Scores", xlim=(0, most))
+        left.yaxis.get_major_locator().set_params(integer=True)
+        known = [rate for rate in rates if rate["share"] is not None][::-1]
+        lost = [100 * (1 - rate["share"]) for rate in known]
+        right.barh([rate["name"] for rate in known], lost, color="#d55e00")
+        right.set(xlabel="points lost, %", title="By question", xlim=(0, 100))
+        for axes in (left, right):
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.grid(alpha=0.3)
+        file = io.BytesIO()
+        figure.savefig(file, format="svg", metadata={"Date": None})
+        plt.close(figure)
+    return file.getvalue()
+
+
+def summary(all_graded: list[Graded], assignment: Assignment, marks: Marks) -> str:
+    """The teacher's page: the picture, each question, each student."""
+    scores = [total(graded, marks) for graded in all_graded]
+    most = maximum(assignment)
+    rates = question_rates(all_graded, assignment, marks)
+    drawn = base64.b64encode(picture(scores, most, rates)).decode()
+    hardest = min(
+        (rate for rate in rates if rate["share"] is not None),
+        key=lambda rate: rate["share"],
+        default=None,
+    )
+    return TEMPLATES.get_template("summary.html").render(
+        title=assignment.title,
+        date=datetime.date.today().isoformat(),
+        scores=scores,
+        most=most,
+        median=statistics.median(scores),
+        mean=statistics.mean(scores),
+        rates=rates,
+        hardest=hardest,
+        picture=drawn,
+        open=sum(
+            earned(graded, question, marks) is None
+            for graded in all_graded
+            for question in graded.result.questions
+        ),
+        rows=[
+            {
+                "student": graded.submission.student,
+                "folder": graded.submission.folder,
+                "score": score,
+                "problem": graded.result.problem,
+                "errors": [cell for cell in graded.result.cells if cell.error],
+                "seconds": graded.result.seconds,
+            }
+            for graded, score in zip(all_graded, scores, strict=True)
+        ],
+    )
+
+
+def write(out: Path, all_graded: list[Graded], assignment: Assignment) -> Marks:
+    """Write all reports.
+
+    Args:
+        out: the folder of results; the table manual.csv in it is read, and kept.
+        all_graded: the submissions.
+        assignment: what they answer.
+
+    Returns:
+        The marks that a person has given.
+
+    Raises:
+        UserError: manual.csv is broken; nothing was written.
+    """
+    by_hand = out / "manual.csv"
+    marks = manual.read(by_hand, assignment)
+    for graded in all_graded:
+        folder = out / graded.submission.folder
+        data = json.dumps(gradescope(graded, marks), indent=1) + "\n"
+        files.write_text(folder / "results.json", data)
+        page = feedback(graded, assignment, marks)
+        files.write_text(folder / "feedback.html", page)
+    if any(question.manual for question in assignment.questions):
+        answers = {graded.submission.student: graded.answers for graded in all_graded}
+        manual.write(by_hand, assignment, answers, marks)
+    files.write_text(out / "grades.csv", grades(all_graded, assignment, marks))
+    files.write_text(out / "summary.html", summary(all_graded, assignment, marks))
+    return marks

@@ -1,0 +1,296 @@
+"""Grades one notebook: its cells run in the sandbox, the tests run here."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable
+
+from grading import sandbox
+from grading.answers import Answers, NotPlainData
+from grading.masters import Assignment
+from grading.session import RemoteError, Session, WorkerLost
+
+SEED = "GRADING_SEED"  # the variable that hidden tests take their inputs' seed from
+INSTALLS = re.compile(r"(?m)^([ \t]*)[%!]\s*(?:pip|pip3|conda|mamba|uv)\b.*$")
+STOPPED = "grading stopped: {reason}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A code cell of a submission."""
+
+    number: int  # its place in the notebook, from 1, text cells counted
+    source: str
+
+
+@dataclasses.dataclass
+class CellResult:
+    """What became of a cell."""
+
+    number: int
+    start: str  # its first line
+    error: str = ""  # what it raised, or why the worker was lost in it
+    printed: str = ""  # the start of what it printed
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass
+class TestResult:
+    """What became of a test."""
+
+    name: str
+    hidden: bool
+    points: float
+    passed: bool
+    message: str = ""
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass
+class QuestionResult:
+    """What became of a question."""
+
+    name: str
+    title: str
+    manual: bool
+    points: float  # what it is worth
+    score: float = 0.0
+    tests: list[TestResult] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Result:
+    """What became of a submission, as far as machines can tell."""
+
+    questions: list[QuestionResult]
+    cells: list[CellResult] = dataclasses.field(default_factory=list)
+    problem: str = ""  # why nothing, or not everything, could be graded
+    seconds: float = 0.0
+
+    @property
+    def score(self) -> float:
+        """The points of all tests that passed."""
+        return sum(question.score for question in self.questions)
+
+    @classmethod
+    def from_json(cls, data: dict) -> Result:
+        """The result that `dataclasses.asdict` took apart."""
+        questions = [
+            QuestionResult(**{**one, "tests": [TestResult(**t) for t in one["tests"]]})
+            for one in data["questions"]
+        ]
+        cells = [CellResult(**one) for one in data["cells"]]
+        return cls(**{**data, "questions": questions, "cells": cells})
+
+
+def seed_number(seed: str) -> int:
+    """The number that a secret, any text, stands for."""
+    return int.from_bytes(hashlib.sha256(seed.encode()).digest()[:6])
+
+
+def empty_result(assignment: Assignment, problem: str = "") -> Result:
+    """The result of a submission of which nothing was graded."""
+    questions = []
+    for question in assignment.questions:
+        one = QuestionResult(
+            question.name, question.title, question.manual, question.points
+        )
+        if not question.manual:
+            one.tests = [
+                TestResult(case.name, case.hidden, float(case.points), False, problem)
+                for case in load_tests(assignment, question.name).test_cases
+            ]
+        questions.append(one)
+    return Result(questions, problem=problem)
+
+
+def load_tests(assignment: Assignment, question: str):
+    """otter-grader's test file of a question: trusted code, executed here."""
+    from otter.test_files import ExceptionTestFile  # slow to import
+
+    name = f"{assignment.name}/{question}.py"
+    file = ExceptionTestFile.from_string(assignment.tests[question], name)
+    for case in file.test_cases:
+        case.name = case.body.test_func.__name__
+    return file
+
+
+def without_installs(source: str) -> str:
+    """A cell's source without the lines that would install packages."""
+    return INSTALLS.sub(r"\1pass  # an installation, left out at grading", source)
+
+
+class Grading:
+    """The grading of one submission.
+
+    Args:
+        assignment: what it answers.
+        cells: its code cells, in order.
+        limits: what it may use.
+        slot: which of the workers that run at the same time this is.
+        isolate: see Session.
+    """
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        cells: list[Cell],
+        limits: sandbox.Limits,
+        slot: int = 0,
+        isolate: Callable[..., list[str]] = sandbox.command,
+    ) -> None:
+        self.assignment = assignment
+        self.cells = cells
+        self.limits = limits
+        self.slot = slot
+        self.isolate = isolate
+        self.skipped: set[int] = set()  # cells in which a worker was lost
+        self.starts = 0
+        self.cautious = 0  # how often a worker was lost while a test ran
+        self.deadline = 0.0
+        self.session: Session | None = None
+        self.result = empty_result(assignment)
+        self.result.cells = [
+            CellResult(cell.number, (cell.source.strip().splitlines() or [""])[0][:80])
+            for cell in cells
+        ]
+
+    def grade(self, seed: str = "0") -> Result:
+        """Run the cells, then the tests.
+
+        Args:
+            seed: the secret from which hidden tests draw their inputs.
+        """
+        start = time.monotonic()
+        self.deadline = start + self.limits.total_seconds
+        os.environ[SEED] = str(seed_number(seed))
+        try:
+            self._ready()
+            for question in self.result.questions:
+                if not question.manual:
+                    self._question(question)
+        except WorkerLost as error:
+            self.result.problem = STOPPED.format(reason=error)
+        finally:
+            self._end()
+            os.environ.pop(SEED, None)
+        self.result.seconds = time.monotonic() - start
+        return self.result
+
+    def _end(self) -> None:
+        if self.session is not None:
+            self.session.close()
+            self.session = None
+
+    def _seconds(self, limit: float) -> float:
+        """What is left of a time limit."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            self._end()
+            raise WorkerLost(f"it used up its {self.limits.total_seconds:g} s")
+        return min(limit, left)
+
+    def _ready(self) -> None:
+        """Have a worker in which all cells have run that can run.
+
+        A cell in which the worker was lost is left out when a new one runs the rest.
+        Once one was lost while a test ran, it is looked at after each cell: harm that
+        shows late is then laid to the cell that did it.
+
+        Raises:
+            WorkerLost: there have been too many workers, or no time is left.
+        """
+        while self.session is None:
+            self.starts += 1
+            if self.starts > 1 + self.limits.restarts:
+                raise WorkerLost(f"{self.starts - 1} workers were lost")
+            self._seconds(1)
+            self.session = Session(self.limits, self.slot, self.isolate)
+            for cell, report in zip(self.cells, self.result.cells, strict=True):
+                if cell.number not in self.skipped and not self._cell(cell, report):
+                    break
+
+    def _cell(self, cell: Cell, report: CellResult) -> bool:
+        """Run a cell; whether the worker is still there."""
+        start = time.monotonic()
+        seconds = self._seconds(self.limits.cell_seconds)
+        try:
+            error = self.session.run(without_installs(cell.source), seconds)
+            if self.cautious:
+                self.session.settle()
+        except WorkerLost as lost:
+            self.session = None
+            self.skipped.add(cell.number)
+            report.error = f"the worker was lost: {lost}"
+            return False
+        finally:
+            report.seconds = time.monotonic() - start
+        report.error = f"{error['type']}: {error['message']}" if error else ""
+        report.printed = self.session.printed.decode(errors="replace")
+        return True
+
+    def _question(self, question: QuestionResult) -> None:
+        """Run the tests of a question."""
+        file = load_tests(self.assignment, question.name)
+        try:
+            for case, report in zip(file.test_cases, question.tests, strict=True):
+                start = time.monotonic()
+                self._ready()
+                report.message = self._test(case)
+                if self.session is None and self.cautious < 2:
+                    self._ready()  # was it this check, or harm done before?
+                    report.message = self._test(case)
+                report.passed = not report.message
+                report.seconds = time.monotonic() - start
+        except WorkerLost as error:
+            self._give_up(error)
+            raise
+        finally:
+            passed = [report.points for report in question.tests if report.passed]
+            whole = len(passed) == len(question.tests)
+            question.score = sum(passed) if whole or not file.all_or_nothing else 0.0
+
+    def _give_up(self, error: WorkerLost) -> None:
+        """Say of every test that is left why it did not run."""
+        for question in self.result.questions:
+            for report in question.tests:
+                if not report.passed and not report.message:
+                    report.message = STOPPED.format(reason=error)
+
+    def _test(self, case) -> str:
+        """Run a test; why it failed, or an empty text."""
+        try:
+            answers = Answers(self.session, self._seconds(self.limits.call_seconds))
+            case.body.call_func(answers)
+        except AssertionError as error:
+            return str(error)[:2000] or "the answer is wrong"
+        except WorkerLost as lost:
+            self.session = None
+            self.cautious += 1
+            return f"your code did not survive this check: {lost}"
+        except RemoteError as error:
+            return f"your code raised {error}"
+        except KeyError as error:
+            return f"there is no {error} in the notebook, or a key is missing"
+        except NotPlainData as error:
+            return str(error)
+        except Exception as error:  # the test could not use what came back
+            said = f"{type(error).__name__}: {error}"[:2000]
+            return f"the check can't use this answer ({said})"
+        return ""
+
+
+@contextlib.contextmanager
+def on_cores(cores: set[int]):
+    """Run what is inside on some cores only; workers inherit them."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,121 @@
+"""Runs a student's cells in the sandbox and answers the grader's questions about them.
+
+    python worker.py REQUESTS ANSWERS LIMITS
+
+REQUESTS and ANSWERS are file descriptors, LIMITS is JSON: {"processes": 400, ...}.
+Everything here may be changed by the student's code while it runs: the grader does not
+rely on it. This file, protocol.py and stub_otter.py are copied into the sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+
+import protocol
+
+objects: dict[int, object] = {}  # what handles stand for
+
+
+def set_limits(limits: dict) -> None:
+    """Set hard limits that an unprivileged process can't raise again."""
+    for name, value in limits.items():
+        number = getattr(resource, f"RLIMIT_{name}")
+        resource.setrlimit(number, (value, value))
+
+
+def keep(value) -> protocol.Handle:
+    """Keep an object here and give its handle out."""
+    number = len(objects)
+    objects[number] = value
+    return protocol.Handle(number, type(value).__name__)
+
+
+def read_exactly(descriptor: int, size: int) -> bytes:
+    """Read a number of bytes; the grader's end closed is the end of this process."""
+    parts = bytearray()
+    while len(parts) < size:
+        part = os.read(descriptor, min(size - len(parts), 2**20))
+        if not part:
+            os._exit(0)
+        parts += part
+    return bytes(parts)
+
+
+def read_request(descriptor: int) -> tuple[dict, list[bytes]]:
+    """The next request of the grader."""
+    length = protocol.text_length(read_exactly(descriptor, protocol.HEADER.size))
+    message, sizes = protocol.unpack_text(read_exactly(descriptor, length))
+    return message, [read_exactly(descriptor, size) for size in sizes]
+
+
+def run_cell(shell, source: str) -> dict:
+    """Run a cell as a notebook would; what it raised comes back as text."""
+    result = shell.run_cell(source, store_history=False)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    error = result.error_before_exec or result.error_in_exec
+    return {"error": describe(error) if error is not None else None}
+
+
+def describe(error: BaseException) -> dict:
+    """An error's type and message, cut to what a page can show."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    return {"type": type(error).__name__[:80], "message": text[:2000]}
+
+
+def act(shell, request: dict, values):
+    """What a request asks for: the value, or KeyError where a name is missing."""
+    kind = request["do"]
+    if kind == "get":
+        return shell.user_ns[request["name"]]
+    target = values(request["target"])
+    if kind == "attribute":
+        return getattr(target, request["name"])
+    if kind == "item":
+        return target[values(request["key"])]
+    return target(*values(request["arguments"]), **values(request["named"]))
+
+
+def answer(shell, request: dict, arrays: list[bytes]) -> bytes:
+    """The frame that answers a request."""
+    number = request["number"]
+    if request["do"] == "run":
+        done = run_cell(shell, request["source"])
+        return protocol.pack({"number": number, **done})
+    decoder = protocol.Decoder(arrays, lambda handle: objects[handle._number])
+    try:
+        value = act(shell, request, decoder.decode)
+        return protocol.encode_message({"number": number}, {"value": value}, keep)
+    except BaseException as error:
+        if isinstance(error, KeyError) and request["do"] == "get":
+            return protocol.pack({"number": number, "missing": True})
+        return protocol.pack({"number": number, "error": describe(error)})
+
+
+def main() -> None:
+    """Answer requests until the grader closes its end."""
+    requests, answers = int(sys.argv[1]), int(sys.argv[2])
+    for descriptor in (requests, answers):
+        os.set_inheritable(descriptor, False)
+    set_limits(json.loads(sys.argv[3]))
+
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    shell.user_ns.update(__name__="__main__")
+    os.write(answers, protocol.pack({"number": 0, "ready": True}))
+    while True:
+        request, arrays = read_request(requests)
+        frame = answer(shell, request, arrays)
+        while frame:
+            frame = frame[os.write(answers, frame) :]
+
+
+if __name__ == "__main__":
+    main()
