@@ -92,9 +92,8 @@ def grade_all(
             progress(f"{submission.student}: {content.problem}")
         else:
             todo.append((submission, content, wanted))
-    if done:
-        again = sum(not one.fresh for one in done.values())
-        progress(f"{again} graded before, {len(todo)} to grade")
+    again = sum(not one.fresh for one in done.values())
+    progress(f"{again} graded before, {len(todo)} to grade")
     work = [(content.cells, assignment, limits, seed) for _, content, _ in todo]
     for number, (index, result) in enumerate(_in_parallel(work, jobs), start=1):
         submission, content, wanted = todo[index]

@@ -19,6 +19,7 @@ import json
 import math
 import re
 import struct
+import sys
 
 HEADER = struct.Struct(">I")
 MAX_TEXT = 4 * 2**20  # bytes of JSON in a message
@@ -157,8 +158,9 @@ class Encoder:
 
 def as_array(value):
     """A NumPy array with a value's numbers, or None if it has none to send."""
-    import numpy as np
-
+    np = sys.modules.get("numpy")
+    if np is None:  # nobody has imported it, so there can be no array
+        return None
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)
     elif hasattr(value, "shape") and hasattr(value, "dtype"):  # a tensor, a variable

@@ -175,7 +175,7 @@ class Grading:
                 if not question.manual:
                     self._question(question)
         except WorkerLost as error:
-            self.result.problem = STOPPED.format(reason=error)
+            self._give_up(error)
         finally:
             self._end()
             os.environ.pop(SEED, None)
@@ -247,20 +247,18 @@ class Grading:
                     report.message = self._test(case)
                 report.passed = not report.message
                 report.seconds = time.monotonic() - start
-        except WorkerLost as error:
-            self._give_up(error)
-            raise
         finally:
             passed = [report.points for report in question.tests if report.passed]
             whole = len(passed) == len(question.tests)
             question.score = sum(passed) if whole or not file.all_or_nothing else 0.0
 
     def _give_up(self, error: WorkerLost) -> None:
-        """Say of every test that is left why it did not run."""
+        """Say why grading stopped, and of each test that is left why it did not run."""
+        self.result.problem = STOPPED.format(reason=error)
         for question in self.result.questions:
             for report in question.tests:
                 if not report.passed and not report.message:
-                    report.message = STOPPED.format(reason=error)
+                    report.message = self.result.problem
 
     def _test(self, case) -> str:
         """Run a test; why it failed, or an empty text."""

@@ -107,7 +107,13 @@ def main() -> None:
 
     from IPython.core.interactiveshell import InteractiveShell
 
-    shell = InteractiveShell.instance()
+    class Shell(InteractiveShell):
+        """Draws figures into memory, whatever %matplotlib asks for."""
+
+        def enable_matplotlib(self, gui=None):
+            return gui, "agg"
+
+    shell = Shell.instance()
     shell.user_ns.update(__name__="__main__")
     os.write(answers, protocol.pack({"number": 0, "ready": True}))
     while True:

@@ -1,0 +1,133 @@
+"""A folder of submissions, honest and hostile, graded in one unattended run."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import class_factory
+import pytest
+
+from tools.chapters import ROOT
+
+LIMITS = [
+    "--cell-seconds=4",
+    "--call-seconds=3",
+    "--total-seconds=40",
+    "--memory-gib=0.5",
+    "--seed=a secret",
+]
+
+
+def grade(folder: Path, out: Path, *options: str) -> subprocess.CompletedProcess:
+    """Run the command as a teacher would."""
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "grading", "grade", str(folder)),
+            *(str(class_factory.MINI), "--out", str(out), *options),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """One run over all submissions, by two graders at a time."""
+    folder = tmp_path_factory.mktemp("class")
+    class_factory.write_all(folder / "handed-in")
+    done = grade(folder / "handed-in", folder / "grades", "--jobs=2", *LIMITS)
+    assert done.returncode == 0, done.stderr
+    return folder / "grades", done
+
+
+@pytest.fixture(scope="module")
+def scores(run):
+    """grades.csv, by student."""
+    text = (run[0] / "grades.csv").read_text(encoding="utf-8-sig")
+    return {row["student"]: row for row in csv.DictReader(text.splitlines())}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", class_factory.ALL)
+def test_a_submission_gets_what_its_honest_answers_deserve(name, run, scores):
+    wanted = class_factory.ALL[name]
+    graded = json.loads((run[0] / name / "graded.json").read_text())["result"]
+    details = json.dumps(graded, indent=1)
+    assert float(scores[name]["score"]) == wanted.score, details
+    said = [graded["problem"], *(cell["error"] for cell in graded["cells"])]
+    assert re.search(wanted.says, "\n".join(said)), details
+
+
+def test_the_maximum_comes_from_the_tests_and_the_questions(scores):
+    assert {row["max_score"] for row in scores.values()} == {"10"}
+
+
+def test_every_submission_has_its_report_and_its_feedback(run):
+    for name, wanted in class_factory.ALL.items():
+        results = json.loads((run[0] / name / "results.json").read_text())
+        assert results["score"] == wanted.score
+        assert sum(test["max_score"] for test in results["tests"]) == class_factory.FULL
+        assert (run[0] / name / "feedback.html").stat().st_size > 1000
+
+
+def test_nothing_was_left_outside_the_sandbox(run):
+    assert not Path("/tmp/owned").exists()
+    assert not list(ROOT.glob("**/results.json")) or "grades" in str(run[0])
+    for name in ("sitecustomize.py", "numpy.py"):
+        assert not (ROOT / "grading" / name).exists()
+
+
+def test_no_worker_is_left(run):
+    left = subprocess.run(["pgrep", "-f", "/grading/worker.py"], capture_output=True)
+    assert left.stdout == b""
+
+
+def test_the_run_shows_its_progress(run):
+    lines = run[1].stderr.splitlines()
+    counted = [
+        line for line in lines if re.match(r"\[\d+/\d+\] \S+: [\d.]+ points", line)
+    ]
+    unreadable = [line for line in lines if "not a notebook" in line or "empty" in line]
+    assert len(counted) + len(unreadable) == len(class_factory.ALL)
+    assert re.search(r"^\d+ submissions, .*summary\.html$", run[1].stdout, re.M)
+
+
+def test_feedback_shows_no_hidden_test(run):
+    for name in class_factory.ALL:
+        page = (run[0] / name / "feedback.html").read_text()
+        assert "THE-HIDDEN-MESSAGE" not in page
+        assert "test_q1_other_inputs" not in page
+        assert "test_q2_other_sizes" not in page
+
+
+def test_feedback_escapes_what_students_wrote(run):
+    page = (run[0] / "markup-in-the-report" / "feedback.html").read_text()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "{{ 7 * 7 }}" in page
+
+
+def test_gradescope_hides_what_is_hidden(run):
+    results = json.loads((run[0] / "wrong" / "results.json").read_text())
+    seen = {test["name"]: test["visibility"] for test in results["tests"]}
+    assert seen["Question 1: softmax (test_q1_form)"] == "visible"
+    assert seen["Question 1: softmax (test_q1_other_inputs)"] == "hidden"
+
+
+def test_the_summary_names_what_failed_most(run):
+    page = (run[0] / "summary.html").read_text()
+    assert "data:image/svg+xml;base64," in page
+    assert re.search(r"test_q2_other_sizes: \d+", page)
+    assert "not graded by hand yet" in page
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has one user id only")
+def test_as_root_the_students_code_runs_as_nobody(run):
+    graded = json.loads((run[0] / "writes-into-processes" / "graded.json").read_text())
+    assert any("uid 65534" in cell["error"] for cell in graded["result"]["cells"])

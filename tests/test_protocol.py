@@ -1,0 +1,226 @@
+"""The messages between grader and worker: what goes through, and what is refused."""
+
+import collections
+import json
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from grading import protocol, session
+from grading.protocol import Decoder, Encoder, Handle, ProtocolError
+
+SETTINGS = settings(max_examples=400, deadline=None, derandomize=True, database=None)
+
+
+def through(value):
+    """A value after it went through a frame, read in parts as they arrive."""
+    encoder = Encoder(lambda one: Handle(7, type(one).__name__))
+    frame = protocol.pack({"number": 1, "value": encoder.encode(value)}, encoder)
+    return read(frame)
+
+
+def read(data: bytes):
+    """The value in a frame, as the grader reads it."""
+    reader = session._Reader()
+    while data and not reader.complete:
+        size = min(reader.wanted, 1000)
+        reader.feed(data[:size])
+        data = data[size:]
+    if not reader.complete:
+        raise EOFError
+    return Decoder(reader.arrays, lambda handle: handle).decode(reader.message["value"])
+
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary()
+    | st.just(...),
+    lambda inner: (
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(st.text() | st.integers() | st.booleans() | st.none(), inner)
+    ),
+    max_leaves=20,
+)
+
+
+@SETTINGS
+@given(plain)
+def test_plain_data_comes_back_as_it_was(value):
+    back = through(value)
+    assert back == value
+    assert type(back) is type(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(6, dtype="int8").reshape(2, 3),
+        np.zeros((0, 4), np.float32),
+        np.array(3.5),
+        np.array([True, False]),
+        np.array([1 + 2j]),
+        np.array(["a", "bc"]),
+        np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+        np.arange(10)[::2],
+    ],
+)
+def test_arrays_come_back_as_they_were(value):
+    back = through(value)
+    assert type(back) is np.ndarray
+    assert back.dtype == value.dtype
+    np.testing.assert_array_equal(back, value)
+    back[...] = value  # it can be written
+
+
+def test_scalars_stay_scalars():
+    assert type(through(np.float32(0.1))) is np.float32
+    assert through(np.bool_(True)) is np.bool_(True)
+    assert math.isnan(through(float("nan")))
+    assert through(2**200) == 2**200
+
+
+def test_types_that_numpy_lacks_come_back_as_float32():
+    back = through(np.ones(2, ml_dtypes.bfloat16))
+    assert back.dtype == np.float32
+    np.testing.assert_array_equal(back, [1, 1])
+
+
+def test_subclasses_come_back_as_what_they_extend():
+    assert type(through(collections.OrderedDict(a=1))) is dict
+    assert type(through(collections.namedtuple("Pair", "a b")(1, 2))) is tuple
+    assert type(through(type("Text", (str,), {})("x"))) is str
+
+
+@pytest.mark.parametrize("value", [object(), len, np.array([object()]), {(1,): 2}])
+def test_the_rest_stays_where_it_is(value):
+    assert type(through(value)) is Handle
+
+
+@SETTINGS
+@given(st.binary(max_size=300))
+@example(b"\xff\xff\xff\xff")
+@example(b"\x00\x00\x00\x02{}")
+@example(b'\x00\x00\x00\x0c{"sizes":[]}')
+def test_any_bytes_are_read_or_refused(data):
+    try:
+        read(data)
+    except (ProtocolError, EOFError, KeyError):
+        pass
+
+
+@SETTINGS
+@given(plain, st.data())
+def test_damaged_frames_are_read_or_refused(value, data):
+    encoder = Encoder(lambda one: Handle(7))
+    frame = protocol.pack({"number": 1, "value": encoder.encode(value)}, encoder)
+    frame = bytearray(frame)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(frame) - 1))
+        frame[place] = data.draw(st.integers(0, 255))
+    try:
+        read(bytes(frame))
+    except (ProtocolError, EOFError, KeyError):
+        pass
+
+
+json_like = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ["$", "items", "array", "dtype", "shape", "text", "number", "kind"]
+            ),
+            inner
+            | st.sampled_from(
+                ["array", "scalar", "dict", "set", "tuple", "handle", "bytes", "int"]
+            )
+            | st.sampled_from(["float", "<f4", "|b1", "<U3", "O", "0x1f", "-inf"]),
+            max_size=5,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@SETTINGS
+@given(json_like, st.lists(st.binary(max_size=16), max_size=3))
+def test_any_value_is_decoded_or_refused(value, arrays):
+    try:
+        Decoder(arrays, lambda handle: handle).decode(value)
+    except ProtocolError:
+        pass
+
+
+FORGED = {
+    "an unknown kind": {"$": "pickle"},
+    "no kind": {"a": 1},
+    "an object array": {"$": "array", "dtype": "|O8", "shape": [1], "array": 0},
+    "an array of the wrong size": {
+        **{"$": "array", "dtype": "<f4", "shape": [3], "array": 0},
+    },
+    "a negative size": {"$": "array", "dtype": "<f4", "shape": [-2], "array": 0},
+    "a size that is no number": {
+        **{"$": "array", "dtype": "<f4", "shape": [True, "2"], "array": 0},
+    },
+    "sizes that overflow": {
+        **{"$": "array", "dtype": "<f4", "shape": [2**62, 4], "array": 0},
+    },
+    "too many dimensions": {
+        **{"$": "array", "dtype": "<f4", "shape": [1] * 40, "array": 0},
+    },
+    "an array that is not there": {"$": "bytes", "array": 1},
+    "an array before the first": {"$": "bytes", "array": -1},
+    "an array called true": {"$": "bytes", "array": True},
+    "a handle without a number": {"$": "handle", "number": "1", "kind": "int"},
+    "a handle below zero": {"$": "handle", "number": -1, "kind": "int"},
+    "a handle without a kind": {"$": "handle", "number": 1},
+    "a set of lists": {"$": "set", "items": [[1]]},
+    "a dict without keys": {"$": "dict", "items": [[1]]},
+    "a dict with a list as key": {"$": "dict", "items": [[[1], 2]]},
+    "a number that is code": {"$": "int", "text": "__import__('os')"},
+    "a float that is none": {"$": "float", "text": "1e999"},
+    "items that are none": {"$": "tuple", "items": "abc"},
+}
+
+
+@pytest.mark.parametrize("value", FORGED.values(), ids=FORGED)
+def test_forged_values_are_refused(value):
+    with pytest.raises(ProtocolError):
+        Decoder([b"12345678"], lambda handle: handle).decode(value)
+
+
+def test_what_is_too_deep_or_too_wide_is_refused():
+    deep = []
+    for _ in range(protocol.MAX_DEPTH + 1):
+        deep = [deep]
+    with pytest.raises(ProtocolError, match="deep"):
+        Decoder([], None).decode(deep)
+    with pytest.raises(ProtocolError, match="too many"):
+        Decoder([], None).decode([None] * protocol.MAX_NODES)
+    with pytest.raises(ProtocolError, match="large or too deep"):
+        Encoder(None).encode(deep)
+
+
+@pytest.mark.parametrize(
+    "sizes", [None, "1", [-1], [True], [1.0], [2**40], [2**28, 1], [0] * 10_001]
+)
+def test_bad_sizes_are_refused(sizes):
+    text = json.dumps({"number": 1, "sizes": sizes}).encode()
+    with pytest.raises(ProtocolError, match="sizes"):
+        protocol.unpack_text(text)
+
+
+@pytest.mark.parametrize("length", [0, 1, protocol.MAX_TEXT + 1, 2**32 - 1])
+def test_bad_lengths_are_refused(length):
+    with pytest.raises(ProtocolError, match="a text of"):
+        protocol.text_length(protocol.HEADER.pack(length))
