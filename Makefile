@@ -2,7 +2,7 @@
 # PYTHON=/path/to/python3.13 names the Python that .venv is made with, and
 # CONSTRAINTS=constraints/colab.txt other versions (CONSTRAINTS= takes the newest).
 .DEFAULT_GOAL := help
-.PHONY: help book test serve lab sync refresh measure lint clean
+.PHONY: help book test serve lab sync refresh measure assignments grade lint clean
 RUN := .venv/bin/python -m
 CODE := benchmarks grading tools tests snippets book/_ext conftest.py
 
@@ -19,6 +19,7 @@ test: ## run all checks: notebooks, claims, tools, form, site in a browser
 	@rm -rf _build
 	@$(MAKE) --no-print-directory book
 	@$(RUN) tools.chromium
+	@$(RUN) grading sandbox --get
 	@$(RUN) pytest -n 2 --dist loadscope notebooks tests $(PYTEST_ARGS)
 
 serve: ## show the site and build it again after each change [PORT=8000]
@@ -40,6 +41,14 @@ refresh: ## execute notebooks and store their outputs [NB=05]
 measure: ## measure this machine for the page Measured results [ARGS=--quick]
 	@TASK=measure sh tools/bootstrap.sh all
 	@$(RUN) benchmarks $(ARGS)
+
+assignments: ## make the students' notebooks from assignments/masters
+	@TASK=assignments sh tools/bootstrap.sh all
+	@$(RUN) grading assign
+
+grade: ## grade a folder of notebooks: SUBMISSIONS=folder ASSIGNMENT=2 [ARGS=--help]
+	@TASK=grade sh tools/bootstrap.sh all
+	@$(RUN) grading grade $(if $(SUBMISSIONS),'$(SUBMISSIONS)') $(if $(ASSIGNMENT),'$(ASSIGNMENT)') $(ARGS)
 
 lint: ## check code, spelling, the notebooks' form and the workflows
 	@TASK=lint sh tools/bootstrap.sh all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools import chromium
+from tools import chromium, installing
 from tools.errors import UserError
 
 
@@ -81,14 +81,14 @@ def test_no_way_left_says_how_to_get_one(bare_machine):
 
 def test_a_package_is_installed_by_root_only(bare_machine):
     bare_machine.setattr(chromium.os, "geteuid", lambda: 1000)
-    bare_machine.setattr(chromium, "succeeds", lambda *_: pytest.fail("ran"))
+    bare_machine.setattr(installing, "succeeds", lambda *_: pytest.fail("ran"))
     assert chromium.install_package() is False
 
 
 def test_a_program_that_fails_or_is_missing_has_not_succeeded():
-    assert chromium.succeeds("true")
-    assert not chromium.succeeds("false")
-    assert not chromium.succeeds("no-such-program-here")
+    assert installing.succeeds("true")
+    assert not installing.succeeds("false")
+    assert not installing.succeeds("no-such-program-here")
 
 
 def test_a_browser_is_here():

@@ -13,6 +13,8 @@ import pytest
 
 from tools.chapters import ROOT
 
+pytestmark = class_factory.NEEDS_SANDBOX
+
 LIMITS = [
     "--cell-seconds=4",
     "--call-seconds=3",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tools import installing
 from tools.errors import UserError, command
 
 COMMANDS = (
@@ -26,8 +26,6 @@ HOW_TO_GET_ONE = (
     "Fix: install one (Debian: apt-get install chromium; any system: "
     "python -m playwright install chromium), or set CHROMIUM to its path."
 )
-TIME_LIMIT = 600  # seconds for an installation
-STDERR = 2
 
 
 def is_program(path: str | Path) -> bool:
@@ -72,31 +70,16 @@ def find_download() -> str | None:
     return path if is_program(path) else None
 
 
-def succeeds(*arguments: str) -> bool:
-    """Run a program, its output on stderr; whether it worked within the time limit."""
-    print("+", *arguments, file=sys.stderr, flush=True)
-    try:
-        done = subprocess.run(
-            arguments, stdout=STDERR, stdin=subprocess.DEVNULL, timeout=TIME_LIMIT
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
-
-
 def download() -> bool:
     """Let Playwright download its own Chromium."""
-    return succeeds(sys.executable, "-m", "playwright", "install", "chromium")
+    return installing.succeeds(
+        sys.executable, "-m", "playwright", "install", "chromium"
+    )
 
 
 def install_package() -> bool:
     """Install Debian's package; that needs root."""
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        return False
-    succeeds("apt-get", "update", "-qq")
-    return succeeds(
-        "apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"
-    )
+    return installing.install_package("chromium")
 
 
 def get(ways: tuple[Callable[[], bool], ...] = (download, install_package)) -> str:

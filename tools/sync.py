@@ -164,11 +164,9 @@ def synced_prose(root: Path, repository: Repository) -> dict[Path, str]:
     The old addresses are those of the file's own Colab links, and the one that
     CITATION.cff gives as `repository-code`.
     """
-    texts = {
-        root / name: (root / name).read_text(encoding="utf-8")
-        for name in PROSE
-        if (root / name).exists()
-    }
+    paths = [root / name for name in PROSE if (root / name).exists()]
+    paths += sorted((root / "assignments").rglob("*.md"))
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
     cited = CITED.search(texts.get(root / "CITATION.cff", ""))
     stale: dict[Path, str] = {}
     for path, text in texts.items():
@@ -181,6 +179,22 @@ def synced_prose(root: Path, repository: Repository) -> dict[Path, str]:
         if new != text:
             stale[path] = new
     return stale
+
+
+def synced_assignment(
+    notebook: nbformat.NotebookNode, repository: Repository
+) -> nbformat.NotebookNode:
+    """Bring the addresses in a student's notebook up to date.
+
+    Only `make assignments` makes the rest anew: that needs otter-grader, which the site
+    does not need.
+    """
+    notebook = copy.deepcopy(notebook)
+    old = _old_address(notebook)
+    if old and old != repository:
+        for cell in notebook.cells:
+            cell.source = readdress(cell.source, old, repository)
+    return notebook
 
 
 def sync(root: Path = ROOT, check: bool = False) -> list[str]:
@@ -204,6 +218,12 @@ def sync(root: Path = ROOT, check: bool = False) -> list[str]:
         if reasons:
             stale += reasons
             texts[path] = normalise.dumps(notebook)
+    for path in sorted((root / "assignments").glob("*.ipynb")):
+        notebook = chapters.read(path)
+        synced = synced_assignment(notebook, repository)
+        if synced != notebook:
+            stale.append(f"{path.name}: has another address than _config.yml")
+            texts[path] = normalise.dumps(synced)
     for path, text in synced_prose(root, repository).items():
         stale.append(f"{path.name}: has another address than _config.yml")
         texts[path] = text

@@ -7,6 +7,8 @@
 - A cell that writes a file which is not Python is coloured as what it writes.
 - A link to another page of the site, which a notebook must write in full, leads to that
   page wherever the site is read, offline too.
+
+An assignment's page has the last and the folded cells of it.
 """
 
 from __future__ import annotations
@@ -65,12 +67,16 @@ class ChapterPage(SphinxTransform):
     def apply(self) -> None:
         """Number the title and mark the claims of a chapter, once it is parsed."""
         path = Path(self.env.doc2path(self.env.docname))
-        if not chapters.NAME.fullmatch(path.name):
+        assignment = path.suffix == ".ipynb" and path.parent.name == "assignments"
+        if not assignment and not chapters.NAME.fullmatch(path.name):
             return
-        self.number_title(chapters.chapter_number(path))
         self.shorten_links(address.repository(Path(self.env.srcdir)).pages)
         try:
             notebook = chapters.read(path)
+            if assignment:
+                self.label_folds(notebook)
+                return
+            self.number_title(chapters.chapter_number(path))
             claims = {claim.cell: claim for claim in chapters.claims(path, notebook)}
         except UserError as error:
             LOGGER.warning("%s", error, type="book", subtype="claim")
@@ -81,6 +87,11 @@ class ChapterPage(SphinxTransform):
             claim = claims.get(cell["cell_index"])
             if claim is not None:
                 self.mark(cell, claim)
+
+    def label_folds(self, notebook: nbformat.NotebookNode) -> None:
+        """Say of all folds what they hide."""
+        for cell in self.document.findall(is_code_cell):
+            self.label_fold(cell, notebook.cells[cell["cell_index"]])
 
     def number_title(self, number: int) -> None:
         """Put the chapter's number in front of its title."""
