@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from grading import batch, masters, report, sandbox, submissions
+from grading import batch, gradescope, masters, report, sandbox, submissions
 from tools import files, installing
 from tools.chapters import ROOT
 from tools.errors import UserError, command
@@ -199,7 +199,7 @@ def main(argv: list[str] | None = None) -> int:
     """Make, grade and pack the assignments of the book."""
     parser = argparse.ArgumentParser(prog="python -m grading", description=main.__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (add_grade, add_assign, add_sandbox):
+    for add in (add_grade, add_assign, gradescope.add_zip, add_sandbox):
         add(commands)
     options = parser.parse_args(argv)
     return options.run(options)
