@@ -14,6 +14,8 @@ import functools
 import io
 import json
 import re
+import subprocess
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -232,9 +234,11 @@ def _otter(path: Path, master: nbformat.NotebookNode) -> dict:
             ) from None
 
         def tests(kind: str) -> dict[str, str]:
+            folder = made / kind / "tests"
+            _tidy(path, folder)
             return {
-                test.stem: test.read_text(encoding="utf-8").rstrip() + "\n"
-                for test in sorted((made / kind / "tests").glob("*.py"))
+                test.stem: test.read_text(encoding="utf-8")
+                for test in sorted(folder.glob("*.py"))
             }
 
         return {
@@ -247,6 +251,18 @@ def _otter(path: Path, master: nbformat.NotebookNode) -> dict:
                 if "@test_case" in text
             },
         }
+
+
+def _tidy(path: Path, folder: Path) -> None:
+    """Break long lines of test files: a failed check shows its line to the student."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--isolated", "-q", str(folder)],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise UserError(f"{path}: ruff cannot format its tests ({reason}).")
 
 
 def _points(path: Path, name: str, text: str) -> list[float]:
@@ -307,8 +323,8 @@ def _finish(
     manual = iter([one.name for one in questions if one.manual])
     answered = None  # the manual question whose answer comes next
     for cell in notebook.cells:
-        cell.source = cell.source.rstrip()
-        if cell.source == "<!-- END QUESTION -->":
+        cell.source = cell.source.removeprefix("<!-- END QUESTION -->").strip()
+        if not cell.source:
             continue
         if cell.source.startswith("<!-- BEGIN QUESTION -->"):
             cell.source = cell.source.removeprefix("<!-- BEGIN QUESTION -->").lstrip()

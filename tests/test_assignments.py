@@ -1,0 +1,341 @@
+"""The gate of each assignment: what its solution, its starter and wrong answers score.
+
+The wrong answers stand in tests/wrong_answers: each redefines a question's names in the
+solution, and says how many points that question must then get.
+"""
+
+import copy
+import functools
+import subprocess
+import sys
+from pathlib import Path
+
+import class_factory
+import nbclient
+import nbformat
+import pytest
+import yaml
+
+from grading import masters, runner, sandbox
+from tools import chapters
+from tools.chapters import ROOT
+
+NAMES = [path.stem for path in masters.master_paths()]
+WRONG = Path(__file__).with_name("wrong_answers")
+SAVE = "import builtins; builtins.saved = dict(globals())"
+RESTORE = "import builtins; globals().update(builtins.saved)"
+
+
+@functools.cache
+def assignment(name: str) -> masters.Assignment:
+    return masters.build(ROOT / "assignments" / "masters" / f"{name}.md")
+
+
+def cells(notebook: nbformat.NotebookNode) -> list[runner.Cell]:
+    return [
+        runner.Cell(number, cell.source)
+        for number, cell in enumerate(notebook.cells, start=1)
+        if cell.cell_type == "code"
+    ]
+
+
+class Hollow:
+    """What a remote object is at its worst: it answers anything with another one."""
+
+    def __call__(self, *arguments, **named):
+        return Hollow()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Hollow()
+
+    def __getitem__(self, key):
+        return Hollow()
+
+    def _refuse(self, *others):
+        raise TypeError("a remote object has no value")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refuse
+    __len__ = __iter__ = __array__ = __float__ = __int__ = __contains__ = _refuse
+    __hash__ = None
+
+
+class AnyName(dict):
+    """An environment in which every name has the same value."""
+
+    def __init__(self, value) -> None:
+        self.value = value
+
+    def __getitem__(self, name):
+        return self.value
+
+    def get(self, name, default=None):
+        return self.value
+
+
+def passing(name: str, environment) -> list[str]:
+    """The tests that pass in an environment, here, without a worker."""
+    passed = []
+    for question in assignment(name).tests:
+        for case in runner.load_tests(assignment(name), question).test_cases:
+            try:
+                case.body.call_func(environment)
+            except Exception:
+                continue
+            passed.append(case.name)
+    return passed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_students_notebook_is_what_its_master_makes(name):
+    path = ROOT / "assignments" / f"{name}.ipynb"
+    assert path.read_text() == masters.dumps(assignment(name).student), (
+        f"{path.name}: not what its master makes. Fix: make assignments."
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_test_passes_without_an_answer(name):
+    assert passing(name, {}) == []
+    assert passing(name, AnyName(Hollow())) == []
+    for value in (None, ..., float("nan"), [], {}, "", True, 0):
+        assert passing(name, AnyName(value)) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_assignment_has_its_parts(name):
+    found = assignment(name)
+    assert sum(question.points for question in found.questions) == 40
+    assert any(question.manual for question in found.questions)
+    for question in found.questions:
+        public = found.public_tests.get(question.name)
+        assert question.manual or public, f"{question.name} has no public check"
+    text = "\n".join(cell.source for cell in found.student.cells)
+    assert text.count("**Rubric**") == sum(one.manual for one in found.questions)
+    for words in ("predict", "repair", "## Hand in", "**You will**"):
+        assert words.lower() in text.lower(), words
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_students_notebook_gives_nothing_away(name):
+    found = assignment(name)
+    text = "\n".join(cell.source for cell in found.student.cells)
+    assert not masters.SECRETS.search(text)
+    for question, tests in found.tests.items():
+        for source in hidden_tests(tests):
+            assert source not in text, question
+    for cell in found.student.cells:
+        assert not cell.get("outputs")
+
+
+def hidden_tests(text: str) -> list[str]:
+    """The hidden tests of a test file, each from its `def` on."""
+    parts = text.split("@test_case(")[1:]
+    hidden = [part for part in parts if "hidden=True" in part.partition("\ndef ")[0]]
+    return ["def " + part.partition("\ndef ")[2].strip() for part in hidden]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["student", "solution"])
+def test_code_is_tidy(name, kind):
+    notebook = copy.deepcopy(getattr(assignment(name), kind))
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code":
+            if chapters.is_setup(cell):
+                cell.source = "# It carries tests, which otter-grader has formatted."
+            lines = cell.source.splitlines()
+            place = chapters.where(Path(f"{name}.md"), index, cell)
+            assert kind == "solution" or len(lines) <= 30, place
+            assert all(len(line) <= 88 for line in lines), place
+    gaps = ["--ignore=F401,F841"] if kind == "student" else []
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "ruff", "check", "-q", "-", *gaps),
+            *("--output-format=concise", "--stdin-filename", f"notebooks/{name}.ipynb"),
+        ],
+        input=masters.dumps(notebook),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.stdout == ""
+
+
+class Gate:
+    """Runs an assignment in the sandbox; a class for each, so that they run apart."""
+
+    name = ""
+
+    @pytest.fixture(scope="class")
+    def solved(self):
+        """The grading of the solution, its worker still there, and its result."""
+        found = assignment(self.name)
+        grading = runner.Grading(found, cells(found.solution), sandbox.Limits())
+        grading._end = lambda: None  # it ends below, after the wrong answers
+        yield grading, grading.grade("a secret of the tests")
+        if grading.session is not None:
+            grading.session.close()
+
+    def test_the_solution_scores_full_marks(self, solved):
+        result = solved[1]
+        errors = [cell for cell in result.cells if cell.error]
+        failed = [t for q in result.questions for t in q.tests if not t.passed]
+        assert (result.problem, errors, failed) == ("", [], [])
+        wanted = sum(q.points for q in result.questions if not q.manual)
+        assert result.score == pytest.approx(wanted)
+
+    def test_grading_takes_little_more_than_the_cells(self, solved):
+        result = solved[1]
+        own = sum(cell.seconds for cell in result.cells)
+        assert result.seconds <= 1.2 * own + 1, (
+            f"{result.seconds:.1f} s for {own:.1f} s"
+        )
+        assert own < 60
+
+    def test_the_starter_runs_and_scores_nothing(self):
+        found = assignment(self.name)
+        grading = runner.Grading(found, cells(found.student), sandbox.Limits())
+        result = grading.grade("a secret of the tests")
+        assert [cell for cell in result.cells if cell.error] == []
+        passed = [t.name for q in result.questions for t in q.tests if t.passed]
+        assert (result.score, passed) == (0, [])
+        for question in result.questions:
+            for test in question.tests:
+                if not test.hidden:
+                    assert helpful(test.message), f"{test.name}: {test.message}"
+
+    def test_wrong_answers_score_what_they_deserve(self, solved):
+        grading, result = solved
+        questions = {question.name: question for question in result.questions}
+        answers = yaml.safe_load((WRONG / f"{self.name}.yml").read_text())
+        graded = {answer["question"] for answer in answers}
+        assert graded == {one.name for one in questions.values() if not one.manual}
+        wrong = []
+        for answer in answers:
+            score = self.score(grading, answer)
+            if score != answer["points"]:
+                wrong.append(f"{answer['question']}, {answer['why']}: {score}")
+        assert wrong == []
+
+    def score(self, grading: runner.Grading, answer: dict) -> float:
+        """The points of a question whose answer is replaced by a wrong one."""
+        assert grading.session.run(SAVE, 10) is None
+        error = grading.session.run(answer["code"], 60)
+        assert error is None, (answer, error)
+        cases = runner.load_tests(grading.assignment, answer["question"]).test_cases
+        passed = [case.points for case in cases if not grading._test(case)]
+        assert grading.session is not None, f"{answer}: the worker was lost"
+        assert grading.session.run(RESTORE, 10) is None
+        return sum(passed)
+
+
+def helpful(message: str) -> bool:
+    """Whether a message was written for the student, not raised by accident."""
+    accidents = ("the check can't use", "your code raised", "got an object", "key is")
+    return len(message) > 15 and not message.startswith(accidents)
+
+
+@class_factory.NEEDS_SANDBOX
+class TestMeasureAndExplain(Gate):
+    name = "1-measure-and-explain"
+
+
+@class_factory.NEEDS_SANDBOX
+class TestMakeItFast(Gate):
+    name = "2-make-it-fast"
+
+
+@class_factory.NEEDS_SANDBOX
+class TestMoveAndExtend(Gate):
+    name = "3-move-and-extend"
+
+
+@class_factory.NEEDS_SANDBOX
+class TestParalleliseAndSurvive(Gate):
+    name = "4-parallelise-and-survive"
+
+
+@class_factory.NEEDS_SANDBOX
+class TestProject(Gate):
+    name = "5-project"
+
+
+def test_every_assignment_has_its_gate():
+    gates = {gate.name for gate in Gate.__subclasses__()}
+    assert gates == set(NAMES)
+
+
+def test_a_wrong_solution_does_not_pass_the_gate():
+    wrong = class_factory.notebook(after=("def softmax(x): return x",))
+    grading = runner.Grading(class_factory.mini(), cells(wrong), sandbox.Limits())
+    assert grading.grade().score == 4
+
+
+@pytest.mark.parametrize("answered, said", [(True, "passed!"), (False, "Replace the")])
+def test_a_students_checks_work_in_an_empty_folder(answered, said, tmp_path):
+    notebook = class_factory.notebook(("q1", "q2", "q3") if answered else ())
+    client = nbclient.NotebookClient(
+        notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}
+    )
+    client.execute()
+    shown = [
+        output["data"]["text/html"]
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "text/html" in output.get("data", {})
+    ]
+    assert len(shown) == 3
+    assert all("passed!" in text for text in shown) == answered
+    assert said in shown[0]
+
+
+MISTAKES = {
+    "no title": ("# Mini", "Mini", "does not start with a title"),
+    "no checks": ("# >>> checks\n# <<<", "", "0 cells hold the line"),
+    "a question without a name": ("name: q2\n", "", "has no name"),
+    "two questions of one name": (
+        "name: q2",
+        "name: q1",
+        "two questions are called q1",
+    ),
+    "a test without points": (
+        '""" # BEGIN TEST CONFIG\npoints: 1\n""" # END TEST CONFIG\ndef test_q3',
+        "def test_q3",
+        "test_q3_bytes of q3 has no points",
+    ),
+    "a snippet that is not there": (
+        "# >>> checks",
+        "# >>> snippets/none.py\n# <<<\n# >>> checks",
+        "there is no snippet snippets/none.py",
+    ),
+    "a solution outside of its block": (
+        "# >>> checks\n# <<<",
+        "# >>> checks\n# <<<\nx = 1  # SOLUTION",
+        "is left in the student's notebook",
+    ),
+    "more points in tests than the question has": (
+        "points: 4",
+        "points: 2",
+        "otter-grader refuses it",
+    ),
+    "a test that is no Python": ("def test_q3_bytes", "def test_q3-bytes", "refuses"),
+}
+
+
+@pytest.mark.parametrize("old, new, said", MISTAKES.values(), ids=MISTAKES)
+def test_a_broken_master_is_refused_with_its_place(old, new, said, tmp_path):
+    text = class_factory.MINI.read_text()
+    assert old in text
+    path = tmp_path / "mini.md"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(masters.UserError, match="mini") as error:
+        masters.build(path)
+    assert said in str(error.value)
+
+
+def test_a_private_master_is_found_by_its_path(tmp_path):
+    path = tmp_path / "mini.md"
+    path.write_text(class_factory.MINI.read_text())
+    assert masters.find_master(str(path)) == path
+    assert masters.find_master("2").stem == "2-make-it-fast"
