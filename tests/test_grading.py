@@ -66,6 +66,10 @@ def test_a_submission_gets_what_its_honest_answers_deserve(name, run, scores):
     assert re.search(wanted.says, "\n".join(said)), details
 
 
+def test_there_are_as_many_attacks_as_the_book_says():
+    assert len(class_factory.ATTACKS) > 40
+
+
 def test_the_maximum_comes_from_the_tests_and_the_questions(scores):
     assert {row["max_score"] for row in scores.values()} == {"10"}
 
