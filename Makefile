@@ -47,6 +47,7 @@ assignments: ## make the students' notebooks from assignments/masters
 	@$(RUN) grading assign
 
 grade: ## grade a folder of notebooks: SUBMISSIONS=folder ASSIGNMENT=2 [ARGS=--help]
+	@test -n "$(and $(SUBMISSIONS),$(ASSIGNMENT))$(ARGS)" || { echo "error: what shall be graded? Fix: make grade SUBMISSIONS=folder ASSIGNMENT=1" >&2; exit 1; }
 	@TASK=grade sh tools/bootstrap.sh all
 	@$(RUN) grading grade $(if $(SUBMISSIONS),'$(SUBMISSIONS)') $(if $(ASSIGNMENT),'$(ASSIGNMENT)') $(ARGS)
 

@@ -18,6 +18,11 @@ OUT = "grades"
 SEED_FILE = "seed.txt"
 
 
+def home(path: str) -> Path:
+    """A path, `~` included, which make does not expand."""
+    return Path(path).expanduser()
+
+
 def add_grade(commands) -> None:
     """The command `grade`."""
     parser = commands.add_parser(
@@ -27,12 +32,12 @@ def add_grade(commands) -> None:
         "platform. A second run grades only what changed, and takes up what was filled "
         "in by hand.",
     )
-    parser.add_argument("submissions", type=Path, metavar="SUBMISSIONS")
+    parser.add_argument("submissions", type=home, metavar="SUBMISSIONS")
     parser.add_argument(
         "assignment", help="its number or name, or the path of your own master"
     )
     parser.add_argument(
-        "--out", type=Path, help=f"the folder of results (default: {OUT}/ASSIGNMENT)"
+        "--out", type=home, help=f"the folder of results (default: {OUT}/ASSIGNMENT)"
     )
     parser.add_argument(
         "--seed",
@@ -127,12 +132,12 @@ def add_assign(commands) -> None:
         "--check", action="store_true", help="only report, change nothing"
     )
     parser.add_argument(
-        "--solutions", type=Path, help="also write the solutions, into this folder"
+        "--solutions", type=home, help="also write the solutions, into this folder"
     )
     parser.add_argument("masters", nargs="*", help="which (default: all)")
     parser.add_argument(
         "--to",
-        type=Path,
+        type=home,
         default=ROOT / "assignments",
         help="where to (default: assignments)",
     )

@@ -106,7 +106,7 @@ def find_master(name: str, root: Path = ROOT) -> Path:
     Raises:
         UserError: there is no such master, or more than one.
     """
-    path = Path(name)
+    path = Path(name).expanduser()
     if path.suffix == ".md" and path.is_file():
         return path
     found = [

@@ -35,7 +35,12 @@ def number(value: float) -> str:
     return f"{round(value, 2):g}"
 
 
-TEMPLATES.filters["number"] = number
+def plain(name: str) -> str:
+    """A test's name as people write it: `q1 other inputs`."""
+    return name.removeprefix("test_").replace("_", " ")
+
+
+TEMPLATES.filters.update(number=number, plain=plain)
 
 
 def earned(graded: Graded, question: QuestionResult, marks: Marks) -> float | None:
@@ -66,7 +71,7 @@ def gradescope(graded: Graded, marks: Marks) -> dict:
         for place, test in enumerate(question.tests, start=1):
             tests.append(
                 {
-                    "name": f"{question.title} ({test.name})",
+                    "name": f"{question.title} ({plain(test.name)})",
                     "number": f"{question.name}.{place}",
                     "score": test.points if test.passed else 0.0,
                     "max_score": test.points,
@@ -113,6 +118,7 @@ def feedback(graded: Graded, assignment: Assignment, marks: Marks) -> str:
                 "full": points is not None and points >= question.points,
                 "open": points is None,
                 "tests": [test for test in question.tests if not test.hidden],
+                "public_passed": all(t.passed for t in question.tests if not t.hidden),
                 "hidden": len(hidden),
                 "hidden_points": sum(test.points for test in hidden if test.passed),
                 "hidden_most": sum(test.points for test in hidden),
