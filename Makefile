@@ -7,7 +7,7 @@ RUN := .venv/bin/python -m
 CODE := benchmarks grading tools tests snippets book/_ext conftest.py
 
 help: ## list these commands
-	@grep -E '^[a-z]+: ## ' Makefile | sed -E 's/^([a-z]+): ## /make \1	/' | expand -t 16
+	@grep -E '^[a-z]+: ## ' Makefile | sed -E 's/^([a-z]+): ## /make \1	/' | expand -t 18
 
 book: ## build the site; all it needs is installed into .venv
 	@TASK=book sh tools/bootstrap.sh book
