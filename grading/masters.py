@@ -46,9 +46,9 @@ python_version: "3.11"
 tests: {files: true, ok_format: false}"""
 # The tests go into a folder of their own: a student may have one called `tests`.
 WRITE_CHECKS = """
-folder = pathlib.Path(tempfile.mkdtemp(prefix="checks-"))
-for question, text in CHECKS.items():
-    (folder / f"{question}.py").write_text(text, encoding="utf-8")
+_checks = pathlib.Path(tempfile.mkdtemp(prefix="checks-"))
+for _name, _text in CHECKS.items():
+    (_checks / f"{_name}.py").write_text(_text, encoding="utf-8")
 if importlib.util.find_spec("otter") is None:
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", "otter-grader>=7,<8"])
     importlib.invalidate_caches()
@@ -60,7 +60,7 @@ if importlib.util.find_spec("otter") is None:
     )
 import otter
 
-grader = otter.Notebook(tests_dir=str(folder))"""
+grader = otter.Notebook(tests_dir=str(_checks))"""
 
 
 @dataclasses.dataclass(frozen=True)

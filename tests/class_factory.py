@@ -168,7 +168,7 @@ HONEST = {
 ATTACKS = {
     # On the tests.
     "tests-overwritten": case(
-        "for p in folder.glob('*'): p.write_text('')\n"
+        "for p in _checks.glob('*'): p.write_text('')\n"
         "import otter\notter.Notebook.check = lambda *a: 'passed'"
     ),
     "tests-patched": case(
