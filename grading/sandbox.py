@@ -246,7 +246,7 @@ def _remedy(said: str) -> str:
             "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or grade as "
             "root."
         )
-    if "nknown option" in said:
+    if "unknown option" in said.lower():
         return "install bubblewrap 0.8 or later."
     if Path("/.dockerenv").exists() or "ermi" in said or "perat" in said:
         return (

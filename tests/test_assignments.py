@@ -162,20 +162,21 @@ def test_code_is_tidy(name, kind):
     assert done.stdout == ""
 
 
+@pytest.fixture(scope="class")
+def solved(request):
+    """The grading of a gate's solution, its worker still there, and its result."""
+    found = assignment(request.cls.name)
+    grading = runner.Grading(found, cells(found.solution), sandbox.Limits())
+    grading._end = lambda: None  # it ends below, after the wrong answers
+    yield grading, grading.grade("a secret of the tests")
+    if grading.session is not None:
+        grading.session.close()
+
+
 class Gate:
     """Runs an assignment in the sandbox; a class for each, so that they run apart."""
 
     name = ""
-
-    @pytest.fixture(scope="class")
-    def solved(self):
-        """The grading of the solution, its worker still there, and its result."""
-        found = assignment(self.name)
-        grading = runner.Grading(found, cells(found.solution), sandbox.Limits())
-        grading._end = lambda: None  # it ends below, after the wrong answers
-        yield grading, grading.grade("a secret of the tests")
-        if grading.session is not None:
-            grading.session.close()
 
     def test_the_solution_scores_full_marks(self, solved):
         result = solved[1]

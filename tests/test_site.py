@@ -10,7 +10,9 @@ import dataclasses
 import functools
 import html.parser
 import http.server
+import json
 import os
+import re
 import threading
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -21,6 +23,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
+from grading import masters
 from tools import address, chapters, chromium, measured
 
 SITE = Path(os.environ.get("SITE_ROOT", chapters.ROOT))  # where _config.yml lies
@@ -77,6 +80,7 @@ def sitemap() -> list[str]:
 PAGES = sitemap() or ["the site is not built"]  # an empty list would skip the tests
 CHAPTERS = [page for page in PAGES if page.startswith("notebooks/")] or PAGES[:1]
 EVERYTHING = [*PAGES, "", "404.html", "search.html"]
+ASSIGNMENTS = [page for page in PAGES if page.startswith("assignments/")]
 every_page = pytest.mark.parametrize("page", EVERYTHING, ids=lambda page: page or "/")
 every_chapter = pytest.mark.parametrize("page", CHAPTERS)
 
@@ -279,8 +283,8 @@ def test_a_page_is_accessible(findings, page, theme):
     assert not faults, "\n".join(faults)
 
 
-@every_chapter
-def test_a_chapter_opens_in_colab_from_its_header_and_its_text(findings, page):
+@pytest.mark.parametrize("page", [*CHAPTERS, *ASSIGNMENTS])
+def test_a_notebook_opens_in_colab_from_its_header_and_its_text(findings, page):
     wanted = [REPOSITORY.colab(notebook(page))]
     assert findings(page).colab == {"header": wanted, "text": wanted}
 
@@ -530,4 +534,79 @@ def test_chapters_link_the_sites_own_pages_relatively():
     for page in sorted((HTML / "notebooks").glob("*.html")):
         text = page.read_text(encoding="utf-8")
         assert 'href="../book/glossary.html#term-' in text, page.name
+        assert absolute not in text, page.name
+
+
+def text_of(path: Path) -> str:
+    """What a file of the site says, without the tags that colour code."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if path.suffix == ".ipynb":
+        return "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+    return html.unescape(re.sub(r"<[^>]*>", "", text))
+
+
+def secrets_of(assignment: masters.Assignment) -> set[str]:
+    """Lines of hidden tests and solutions that no student is meant to see.
+
+    Those that stand in the student's notebook or in a chapter are none.
+    """
+    notebooks = [assignment.student]
+    notebooks += [chapters.read(path) for path in chapters.chapter_paths(SITE)]
+    given = "\n".join(cell.source for one in notebooks for cell in one.cells)
+    parts = [cell.source for cell in assignment.solution.cells]
+    parts += assignment.tests.values()
+    lines = {line.strip() for part in parts for line in part.splitlines()}
+    return {line for line in lines if len(line) > 25 and line not in given}
+
+
+def given_away(files: list[Path], secrets: set[str]) -> list[str]:
+    """The secret lines that stand in files."""
+    texts = {path: text_of(path) for path in files}
+    return [
+        f"{path.name}: {line}"
+        for path, text in texts.items()
+        for line in secrets
+        if line in text
+    ]
+
+
+def site_files() -> list[Path]:
+    """The files of the site that hold text."""
+    kinds = {".html", ".ipynb", ".md", ".txt", ".js", ".json", ".py"}
+    found = [path for path in HTML.rglob("*") if path.suffix in kinds]
+    return [path for path in found if "vendor" not in path.parts]
+
+
+@pytest.mark.parametrize("path", masters.master_paths(), ids=lambda path: path.stem)
+def test_no_solution_and_no_hidden_test_is_in_the_site(path):
+    assignment = masters.build(path)
+    secrets = secrets_of(assignment)
+    assert len(secrets) > 100
+    assert given_away(site_files(), secrets) == []
+    hidden = set(re.findall(r"hidden=True.*?\ndef (\w+)", "\n".join(
+        assignment.tests.values()), re.S))  # fmt: skip
+    assert hidden
+    index = (HTML / "searchindex.js").read_text()
+    assert [name for name in hidden if name in index] == []
+
+
+def test_what_is_given_away_is_found(tmp_path):
+    assignment = masters.build(masters.master_paths()[0])
+    line = next(iter(secrets_of(assignment)))
+    page = tmp_path / "page.html"
+    page.write_text(
+        "<pre>" + html.escape(line).replace(" ", " <span></span>") + "</pre>"
+    )
+    notebook = tmp_path / "page.ipynb"
+    notebook.write_text(json.dumps({"cells": [{"source": ["x = 1\n", line]}]}))
+    assert len(given_away([page, notebook], {line})) == 2
+
+
+def test_assignments_link_the_sites_own_pages_relatively():
+    absolute = f'<a class="reference external" href="{REPOSITORY.pages}'
+    pages = sorted((HTML / "assignments").glob("*.html"))
+    assert len(pages) == 5
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert 'href="../notebooks/' in text, page.name
         assert absolute not in text, page.name
