@@ -214,9 +214,10 @@ class Gate:
         assert graded == {one.name for one in questions.values() if not one.manual}
         wrong = []
         for number, answer in enumerate(answers, start=1):
-            monkeypatch.setenv(runner.SEED, str(number))
+            monkeypatch.setenv(runner.SEED, str(1000 * number))
             score = self.score(grading, answer)
-            if score != answer["points"]:
+            points = answer["points"]  # or a list, where speed is near its limit
+            if score not in (points if isinstance(points, list) else [points]):
                 wrong.append(f"{answer['question']}, {answer['why']}: {score}")
         assert wrong == []
 
