@@ -139,3 +139,30 @@ def test_outputs_of_other_cells_stay(house):
     sync.sync(house)
     after = [cell.get("outputs") for cell in factory.load(path_of(house)).cells]
     assert after == before
+
+
+def test_a_new_address_reaches_the_assignments(house):
+    folder = house / "assignments"
+    (folder / "masters").mkdir(parents=True)
+    page = (
+        "See [chapter 5](https://someone.github.io/some-book/notebooks/05-tiny.html)."
+    )
+    (folder / "masters" / "1-first.md").write_text(f"# First\n\n{page}\n")
+    line = (
+        "**[Open in Colab](https://colab.research.google.com/github/someone/some-book"
+        "/blob/main/assignments/1-first.ipynb)**"
+    )
+    notebook = factory.v4.new_notebook(
+        cells=[factory.v4.new_markdown_cell(f"# First\n\n{line}\n\n{page}")]
+    )
+    path = folder / "1-first.ipynb"
+    path.write_text(factory.normalise.dumps(notebook))
+    address.set_address(house, OTHER)
+    assert any("1-first.ipynb: has another" in one for one in sync.sync(house, True))
+    sync.sync(house)
+    for changed in (path, folder / "masters" / "1-first.md"):
+        text = changed.read_text()
+        assert "https://a.github.io/b/notebooks/05-tiny.html" in text
+        assert "someone" not in text
+    assert "github/a/b/blob/main/assignments/1-first.ipynb" in path.read_text()
+    assert sync.sync(house, check=True) == []
