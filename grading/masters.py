@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
-import functools
 import io
 import json
 import re
@@ -353,9 +352,3 @@ def _refuse_secrets(path: Path, notebook: nbformat.NotebookNode) -> None:
                 f"that starts with {cell.source[:40]!r}. "
                 "Fix: put it between BEGIN SOLUTION and END SOLUTION."
             )
-
-
-@functools.cache
-def cached(path: Path, root: Path = ROOT) -> Assignment:
-    """The assignment of a master, made once in a process."""
-    return build(path, root)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import os
@@ -171,14 +170,15 @@ class Grading:
         os.environ[SEED] = str(seed_number(seed))
         try:
             self._ready()
-            for question in self.result.questions:
-                if not question.manual:
-                    self._question(question)
+            for case, report in self._tests():
+                self._ready()
+                self._run_test(case, report)
         except WorkerLost as error:
             self._give_up(error)
         finally:
             self._end()
             os.environ.pop(SEED, None)
+            self._score()
         self.result.seconds = time.monotonic() - start
         return self.result
 
@@ -234,23 +234,38 @@ class Grading:
         report.printed = self.session.printed.decode(errors="replace")
         return True
 
-    def _question(self, question: QuestionResult) -> None:
-        """Run the tests of a question."""
-        file = load_tests(self.assignment, question.name)
-        try:
-            for case, report in zip(file.test_cases, question.tests, strict=True):
-                start = time.monotonic()
-                self._ready()
-                report.message = self._test(case)
-                if self.session is None and self.cautious < 2:
-                    self._ready()  # was it this check, or harm done before?
-                    report.message = self._test(case)
-                report.passed = not report.message
-                report.seconds = time.monotonic() - start
-        finally:
-            passed = [report.points for report in question.tests if report.passed]
-            whole = len(passed) == len(question.tests)
-            question.score = sum(passed) if whole or not file.all_or_nothing else 0.0
+    def _tests(self) -> list[tuple]:
+        """All tests with their reports: first the public ones, of all questions.
+
+        What a public test says is shown to the student. It must not be able to carry
+        hidden inputs, so the worker gets those when all public tests are done.
+        """
+        pairs: list[tuple] = []
+        for question in self.result.questions:
+            if not question.manual:
+                file = load_tests(self.assignment, question.name)
+                pairs += zip(file.test_cases, question.tests, strict=True)
+        return sorted(pairs, key=lambda pair: pair[1].hidden)
+
+    def _run_test(self, case, report: TestResult) -> None:
+        """Run a test and note what became of it."""
+        start = time.monotonic()
+        report.message = self._test(case)
+        if self.session is None and self.cautious < 2:
+            self._ready()  # was it this check, or harm done before?
+            report.message = self._test(case)
+        report.passed = not report.message
+        report.seconds = time.monotonic() - start
+
+    def _score(self) -> None:
+        """Give each question the points of its tests."""
+        for question in self.result.questions:
+            if not question.manual:
+                file = load_tests(self.assignment, question.name)
+                passed = [test.points for test in question.tests if test.passed]
+                whole = len(passed) == len(question.tests)
+                full = whole or not file.all_or_nothing
+                question.score = sum(passed) if full else 0.0
 
     def _give_up(self, error: WorkerLost) -> None:
         """Say why grading stopped, and of each test that is left why it did not run."""
@@ -281,14 +296,3 @@ class Grading:
             said = f"{type(error).__name__}: {error}"[:2000]
             return f"the check can't use this answer ({said})"
         return ""
-
-
-@contextlib.contextmanager
-def on_cores(cores: set[int]):
-    """Run what is inside on some cores only; workers inherit them."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)

@@ -146,16 +146,7 @@ def command(arguments: list[str], limits: Limits, slot: int = 0) -> list[str]:
 
 def _files(limits: Limits) -> list[str]:
     """The files inside, and the environment."""
-    prefixes = [
-        prefix
-        for prefix in sorted({sys.prefix, sys.base_prefix})
-        if not prefix.startswith("/usr/")
-    ]
     options: list[str] = []
-    parents = {parent for prefix in prefixes for parent in Path(prefix).parents}
-    for folder in sorted(map(str, parents | {Path("/etc"), Path(INSIDE)})):
-        if folder != "/":  # bubblewrap alone would make them for root only
-            options += ["--perms", "0755", "--dir", folder]
     for folder in SYSTEM:
         if Path(folder).is_symlink():
             options += ["--symlink", str(Path(folder).readlink()), folder]
@@ -163,12 +154,11 @@ def _files(limits: Limits) -> list[str]:
             options += ["--ro-bind", folder, folder]
     for name in ETC:
         options += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    for prefix in prefixes:
-        options += ["--ro-bind", prefix, prefix]
     options += ["--proc", "/proc", "--dev", "/dev"]
     size = str(limits.disk_bytes)
     for folder in ("/tmp", "/dev/shm"):
         options += ["--perms", "1777", "--size", size, "--tmpfs", folder]
+    options += _python()
     for folder in ("/tmp/home", "/tmp/home/matplotlib", "/tmp/work"):
         options += ["--perms", "0777", "--dir", folder]
     fonts = font_list()
@@ -186,6 +176,22 @@ def _files(limits: Limits) -> list[str]:
     options += ["--remount-ro", "/", "--chdir", "/tmp/work", "--clearenv"]
     for name, value in environment().items():
         options += ["--setenv", name, value]
+    return options
+
+
+def _python() -> list[str]:
+    """Python and its packages, which may lie in a folder that others can't enter.
+
+    They come after /tmp is mounted, because they may lie there as well.
+    """
+    prefixes = {prefix for prefix in (sys.prefix, sys.base_prefix) if prefix != "/usr"}
+    parents = {parent for prefix in prefixes for parent in Path(prefix).parents}
+    options: list[str] = []
+    for folder in sorted(map(str, parents | {Path("/etc"), Path(INSIDE)})):
+        if folder not in ("/", "/tmp"):  # bubblewrap alone would make them for root
+            options += ["--perms", "0755", "--dir", folder]
+    for prefix in sorted(prefixes):
+        options += ["--ro-bind", prefix, prefix]
     return options
 
 

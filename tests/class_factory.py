@@ -216,6 +216,14 @@ ATTACKS = {
         "raise RuntimeError(f'seen {len(seen)}')",
         says="seen 0",
     ),
+    "smuggles-hidden-inputs": case(
+        "seen = []\n"
+        "honest = softmax\n"
+        "def softmax(logits):\n"
+        "    seen.append(len(logits))\n"
+        "    return honest(logits)\n"
+        "def dense(inputs, units): raise ValueError(f'smuggled {seen}')"
+    ),
     # On the report.
     "writes-a-report": case(
         "import json, pathlib\n"

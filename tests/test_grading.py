@@ -119,6 +119,11 @@ def test_feedback_escapes_what_students_wrote(run):
     assert "{{ 7 * 7 }}" in page
 
 
+def test_feedback_carries_no_hidden_input(run):
+    page = (run[0] / "smuggles-hidden-inputs" / "feedback.html").read_text()
+    assert "smuggled [3]" in page  # what the public test has shown anyway
+
+
 def test_gradescope_hides_what_is_hidden(run):
     results = json.loads((run[0] / "wrong" / "results.json").read_text())
     seen = {test["name"]: test["visibility"] for test in results["tests"]}

@@ -508,3 +508,11 @@ def test_interrupted_grading_keeps_what_is_done(handed_in):
     assert process.wait(timeout=20) != 0
     process.stderr.close()
     assert (handed_in / "out" / "correct" / "graded.json").exists()
+
+
+def test_python_may_lie_below_tmp(monkeypatch, tmp_path):
+    (tmp_path / "packages").touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    line = sandbox.command(["/bin/ls", str(tmp_path)], LIMITS)
+    done = subprocess.run(line, capture_output=True, text=True, cwd="/")
+    assert done.stdout == "packages\n", done.stderr
