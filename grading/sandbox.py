@@ -147,6 +147,8 @@ def command(arguments: list[str], limits: Limits, slot: int = 0) -> list[str]:
 def _files(limits: Limits) -> list[str]:
     """The files inside, and the environment."""
     options: list[str] = []
+    for folder in ("/etc", INSIDE):  # bubblewrap alone would make them for root
+        options += ["--perms", "0755", "--dir", folder]
     for folder in SYSTEM:
         if Path(folder).is_symlink():
             options += ["--symlink", str(Path(folder).readlink()), folder]
@@ -187,8 +189,8 @@ def _python() -> list[str]:
     prefixes = {prefix for prefix in (sys.prefix, sys.base_prefix) if prefix != "/usr"}
     parents = {parent for prefix in prefixes for parent in Path(prefix).parents}
     options: list[str] = []
-    for folder in sorted(map(str, parents | {Path("/etc"), Path(INSIDE)})):
-        if folder not in ("/", "/tmp"):  # bubblewrap alone would make them for root
+    for folder in sorted(map(str, parents)):
+        if folder not in ("/", "/tmp"):
             options += ["--perms", "0755", "--dir", folder]
     for prefix in sorted(prefixes):
         options += ["--ro-bind", prefix, prefix]

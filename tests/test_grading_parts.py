@@ -512,6 +512,7 @@ def test_interrupted_grading_keeps_what_is_done(handed_in):
 
 def test_python_may_lie_below_tmp(monkeypatch, tmp_path):
     (tmp_path / "packages").touch()
+    tmp_path.chmod(0o755)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     line = sandbox.command(["/bin/ls", str(tmp_path)], LIMITS)
     done = subprocess.run(line, capture_output=True, text=True, cwd="/")
