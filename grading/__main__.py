@@ -96,9 +96,14 @@ def grade(options: argparse.Namespace) -> int:
     def progress(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    all_graded = batch.grade_all(
-        found, assignment, out, limits, seed(out, options.seed), options.jobs, progress
-    )
+    work = (found, assignment, out, limits, seed(out, options.seed), options.jobs)
+    try:
+        all_graded = batch.grade_all(*work, progress)
+    except KeyboardInterrupt:
+        progress(
+            "interrupted: what is graded is kept; the same command goes on from it"
+        )
+        return 130
     for name in batch.remove_stale(out, found):
         progress(f"{name}: no longer there, its results are removed")
     marks = report.write(out, all_graded, assignment)

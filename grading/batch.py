@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -159,8 +161,9 @@ def _in_parallel(work: list[tuple], jobs: int) -> Iterator[tuple[int, Result]]:
         while waiting or running:
             while waiting and slots:
                 index, slot = waiting.pop(), slots.pop()
-                job = _start(index, slot, work[index], set(cores[slot::jobs]))
-                running[job.pipe] = job
+                with _no_interrupt():
+                    job = _start(index, slot, work[index], set(cores[slot::jobs]))
+                    running[job.pipe] = job
             first = min(job.deadline for job in running.values())
             ready = connection.wait(
                 list(running), max(0.0, first - time.monotonic()) + 0.1
@@ -178,6 +181,16 @@ def _in_parallel(work: list[tuple], jobs: int) -> Iterator[tuple[int, Result]]:
             job.process.join()
 
 
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Let a Ctrl-C wait: one that comes while a process forks would get lost."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _start(index: int, slot: int, work: tuple, cores: set[int]) -> _Job:
     """Start a grader of one submission."""
     cells, assignment, limits, seed = work
@@ -192,7 +205,9 @@ def _start(index: int, slot: int, work: tuple, cores: set[int]) -> _Job:
 
 
 def _grade(sending, cells, assignment, limits, seed, slot, cores) -> None:
-    """Grade one submission; runs in a process of its own."""
+    """Grade one submission; runs in a process of its own, which a Ctrl-C ends."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.sched_setaffinity(0, cores)
     result = runner.Grading(assignment, cells, limits, slot).grade(seed)
     sending.send_bytes(json.dumps(dataclasses.asdict(result)).encode())

@@ -324,6 +324,8 @@ def run_suite(tmp_path, *options):
             *options,
         ],
         cwd=ROOT,
+        # A run in the background ignores Ctrl-C, and so would what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
