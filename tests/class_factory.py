@@ -17,6 +17,7 @@ import nbformat
 import pytest
 
 from grading import masters
+from tools.chapters import ROOT
 
 NEEDS_SANDBOX = pytest.mark.skipif(
     sys.platform != "linux", reason="students' code runs only in a Linux sandbox"
@@ -199,7 +200,7 @@ ATTACKS = {
     ),
     "looks-for-hidden-tests": case(
         "import os, pathlib\nfound = 0\n"
-        "for top in ('/grading', '/tmp', '/work', '/home', '/autograder', '/etc'):\n"
+        f"for top in ('/grading', '/tmp', {str(ROOT)!r}, '/home', '/etc'):\n"
         "    for folder, inside, names in os.walk(top):\n"
         "        if '.venv' in inside: inside.remove('.venv')\n"
         "        for p in (pathlib.Path(folder, name) for name in names):\n"
@@ -417,7 +418,7 @@ ATTACKS = {
     # On other students' files.
     "reads-the-neighbours": case(
         "import pathlib\n"
-        "found = [name for top in ('/tmp', '/work', '/home', '/dev', '/grading')\n"
+        f"found = [name for top in ('/tmp', {str(ROOT)!r}, '/home', '/dev', '/grading')\n"
         "         for name in __import__('subprocess').run(\n"
         "             ['find', top, '-name', '.venv', '-prune', '-o', '-name', '*.ipynb'],\n"
         "             capture_output=True, text=True).stdout.split() if 'mini' in name]\n"
