@@ -25,7 +25,7 @@ from pathlib import Path
 
 import nbformat
 
-from grading import report, runner, sandbox, submissions
+from grading import masters, report, runner, sandbox, submissions
 from grading.batch import Graded
 from grading.masters import Assignment, Question
 from tools import files
@@ -35,8 +35,6 @@ from tools.errors import UserError, command
 BASE = Path("/autograder")
 PYTHON = "/opt/grading/bin/python"
 DATA = "assignment.json"
-WORKER = {"worker.py": "worker.py", "protocol.py": "protocol.py"}
-WORKER["stub_otter.py"] = "otter.py"
 SETUP = """#!/usr/bin/env bash
 # Gradescope runs this once, as root, when it builds the autograder's image.
 set -euo pipefail
@@ -172,7 +170,7 @@ def grade(base: Path) -> dict:
             Path(top).chmod(0o755)
             folder = Path(top, "worker")
             folder.mkdir()
-            for name, inside in WORKER.items():
+            for name, inside in sandbox.WORKER.items():
                 shutil.copy(sandbox.GRADING / name, folder / inside)
             limits = sandbox.Limits()
             grading = runner.Grading(
@@ -200,8 +198,6 @@ def add_zip(commands) -> None:
 
 def make_zip(options: argparse.Namespace) -> int:
     """Pack the autograder."""
-    from grading import masters
-
     assignment = masters.build(masters.find_master(options.assignment))
     out = options.out or Path("grades", f"{assignment.name}-gradescope.zip")
     pack(assignment, options.seed or secrets.token_hex(16), out)

@@ -143,7 +143,6 @@ class Grading:
         slot: int = 0,
         isolate: Callable[..., list[str]] = sandbox.command,
     ) -> None:
-        self.assignment = assignment
         self.cells = cells
         self.limits = limits
         self.slot = slot
@@ -153,6 +152,11 @@ class Grading:
         self.cautious = 0  # how often a worker was lost while a test ran
         self.deadline = 0.0
         self.session: Session | None = None
+        self.files = {
+            question.name: load_tests(assignment, question.name)
+            for question in assignment.questions
+            if not question.manual
+        }
         self.result = empty_result(assignment)
         self.result.cells = [
             CellResult(cell.number, (cell.source.strip().splitlines() or [""])[0][:80])
@@ -243,8 +247,8 @@ class Grading:
         pairs: list[tuple] = []
         for question in self.result.questions:
             if not question.manual:
-                file = load_tests(self.assignment, question.name)
-                pairs += zip(file.test_cases, question.tests, strict=True)
+                cases = self.files[question.name].test_cases
+                pairs += zip(cases, question.tests, strict=True)
         return sorted(pairs, key=lambda pair: pair[1].hidden)
 
     def _run_test(self, case, report: TestResult) -> None:
@@ -261,10 +265,9 @@ class Grading:
         """Give each question the points of its tests."""
         for question in self.result.questions:
             if not question.manual:
-                file = load_tests(self.assignment, question.name)
                 passed = [test.points for test in question.tests if test.passed]
                 whole = len(passed) == len(question.tests)
-                full = whole or not file.all_or_nothing
+                full = whole or not self.files[question.name].all_or_nothing
                 question.score = sum(passed) if full else 0.0
 
     def _give_up(self, error: WorkerLost) -> None:

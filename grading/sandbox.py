@@ -18,6 +18,9 @@ from tools.errors import UserError
 
 GRADING = Path(__file__).resolve().parent
 INSIDE = "/grading"
+# What a worker consists of: files of this folder, and their names inside.
+WORKER = {"worker.py": "worker.py", "protocol.py": "protocol.py"}
+WORKER["stub_otter.py"] = "otter.py"
 FIRST_USER = 61_000  # as root, each worker runs as a user of its own, from here on
 NOBODY = 65_534
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -167,11 +170,7 @@ def _files(limits: Limits) -> list[str]:
     if fonts:
         inside = f"/tmp/home/matplotlib/{fonts.name}"
         options += ["--ro-bind", str(fonts), inside]
-    for name, inside in (
-        ("worker.py", "worker.py"),
-        ("protocol.py", "protocol.py"),
-        ("stub_otter.py", "otter.py"),
-    ):
+    for name, inside in WORKER.items():
         options += ["--ro-bind", str(GRADING / name), f"{INSIDE}/{inside}"]
     for name in OWN_ETC:
         options += ["--ro-bind", str(GRADING / "etc" / name), f"/etc/{name}"]

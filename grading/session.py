@@ -142,12 +142,6 @@ class Session:
                 os.close(descriptor)
                 setattr(self, name, -1)
 
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, *error) -> None:
-        self.close()
-
     def _error(self, error: object) -> dict:
         """What the worker says of an error, if it is what it should be."""
         if not isinstance(error, dict) or not all(
