@@ -226,7 +226,7 @@ class Gate:
         assert grading.session.run(SAVE, 10) is None
         error = grading.session.run(answer["code"], 60)
         assert error is None, (answer, error)
-        cases = runner.load_tests(grading.assignment, answer["question"]).test_cases
+        cases = grading.files[answer["question"]].test_cases
         passed = [case.points for case in cases if not grading._test(case)]
         assert grading.session is not None, f"{answer}: the worker was lost"
         assert grading.session.run(RESTORE, 10) is None

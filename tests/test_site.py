@@ -537,6 +537,7 @@ def test_chapters_link_the_sites_own_pages_relatively():
         assert absolute not in text, page.name
 
 
+@functools.cache
 def text_of(path: Path) -> str:
     """What a file of the site says, without the tags that colour code."""
     text = path.read_text(encoding="utf-8", errors="replace")
