@@ -13,12 +13,14 @@ import time
 from collections.abc import Iterator
 from multiprocessing import connection
 
-from grading import runner
+from grading import apart, runner
+from grading.cgroup import Groups
 from grading.masters import Assignment
 from grading.runner import Result
 
 GRACE = 30  # seconds that a grader may take beyond its submission's limit
 SPAWN = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}  # what tells a program to end
 
 
 @dataclasses.dataclass
@@ -32,8 +34,16 @@ class _Job:
     deadline: float
 
 
-def grade(work: list[tuple], jobs: int) -> Iterator[tuple[int, Result]]:
-    """Grade, and yield the index and the result of each as it is done."""
+def grade(
+    work: list[tuple], jobs: int, groups: Groups | None = None
+) -> Iterator[tuple[int, Result]]:
+    """Grade, and yield the index and the result of each as it is done.
+
+    Args:
+        work: cells, assignment, limits and seed of each submission.
+        jobs: how many to grade at the same time; the cores are shared out.
+        groups: where the kernel bounds what a worker uses, if it can be had.
+    """
     cores = sorted(os.sched_getaffinity(0))
     jobs = max(1, min(jobs, len(work), len(cores)))
     waiting = list(range(len(work)))[::-1]
@@ -44,7 +54,8 @@ def grade(work: list[tuple], jobs: int) -> Iterator[tuple[int, Result]]:
             while waiting and slots:
                 index, slot = waiting.pop(), slots.pop()
                 with _no_interrupt():
-                    job = _start(index, slot, work[index], set(cores[slot::jobs]))
+                    own = set(cores[slot::jobs])
+                    job = _start(index, slot, (*work[index], groups), own)
                     running[job.pipe] = job
             first = min(job.deadline for job in running.values())
             ready = connection.wait(
@@ -66,7 +77,7 @@ def grade(work: list[tuple], jobs: int) -> Iterator[tuple[int, Result]]:
 @contextlib.contextmanager
 def _no_interrupt() -> Iterator[None]:
     """Let a Ctrl-C wait: one that comes while a process forks would get lost."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
     try:
         yield
     finally:
@@ -75,23 +86,25 @@ def _no_interrupt() -> Iterator[None]:
 
 def _start(index: int, slot: int, work: tuple, cores: set[int]) -> _Job:
     """Start a grader of one submission."""
-    cells, assignment, limits, seed = work
     receiving, sending = SPAWN.Pipe(duplex=False)
     process = SPAWN.Process(
-        target=_grade, args=(sending, cells, assignment, limits, seed, slot, cores)
+        target=_grade, args=(sending, work, slot, cores, os.getpid())
     )
     process.start()
     sending.close()
-    deadline = time.monotonic() + limits.total_seconds + GRACE
+    deadline = time.monotonic() + work[2].total_seconds + GRACE
     return _Job(index, slot, process, receiving, deadline)
 
 
-def _grade(sending, cells, assignment, limits, seed, slot, cores) -> None:
-    """Grade one submission; runs in a process of its own, which a Ctrl-C ends."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+def _grade(sending, work, slot, cores, parent) -> None:
+    """Grade one submission; runs in a process of its own, which ends with the first."""
+    apart.die_with(parent)
+    for number in ENDS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
     os.sched_setaffinity(0, cores)
-    result = runner.Grading(assignment, cells, limits, slot).grade(seed)
+    cells, assignment, limits, seed, groups = work
+    result = runner.Grading(assignment, cells, limits, slot, groups=groups).grade(seed)
     sending.send_bytes(json.dumps(dataclasses.asdict(result)).encode())
 
 

@@ -15,6 +15,7 @@ This file is copied into the sandbox; it imports nothing of the book.
 
 from __future__ import annotations
 
+import collections
 import json
 import math
 import re
@@ -22,12 +23,15 @@ import struct
 import sys
 
 HEADER = struct.Struct(">I")
-MAX_TEXT = 4 * 2**20  # bytes of JSON in a message
-MAX_BYTES = 256 * 2**20  # bytes of all arrays of a message
+MAX_TEXT = 16 * 2**20  # bytes of JSON in a message; a cell's source fits, escaped
+MAX_BYTES = 256 * 2**20  # bytes of all arrays of a message, as often as they are used
 MAX_ARRAYS = 10_000
 MAX_NODES = 200_000  # values in a message, nested ones included
 MAX_DEPTH = 32
 MAX_DIMENSIONS = 16
+MAX_ALIKE = (
+    1000  # keys of one hash in a set: numbers can be chosen so, and are then slow
+)
 MARK = "$"  # the key that tells an encoded value from a plain JSON one
 DTYPE = re.compile(r"[<|]?(?:b1|i[1248]|u[1248]|f[248]|c8|c16)|[<|][SU][0-9]{1,6}")
 KEYS = (str, bool, int, float, type(None))
@@ -63,10 +67,10 @@ def pack(message: dict, encoder: Encoder | None = None) -> bytes:
     return b"".join([HEADER.pack(len(text)), text, *arrays])
 
 
-def text_length(header: bytes) -> int:
+def text_length(header: bytes, largest: int = MAX_TEXT) -> int:
     """The length of the JSON text that a header announces, in bytes."""
     (length,) = HEADER.unpack(header)
-    if not 2 <= length <= MAX_TEXT:
+    if not 2 <= length <= largest:
         raise ProtocolError(f"a text of {length} bytes")
     return length
 
@@ -202,6 +206,7 @@ class Decoder:
         self.arrays = arrays
         self.resolve = resolve
         self.nodes = 0
+        self.bytes = 0  # of arrays, counted each time one is used
 
     def decode(self, value, depth: int = 0):
         """The value of a JSON form."""
@@ -226,7 +231,7 @@ class Decoder:
         if kind == "tuple":
             return tuple(self._items(value, depth))
         if kind == "set":
-            return self._hashable(lambda: set(self._items(value, depth)))
+            return self._set(self._items(value, depth))
         if kind == "dict":
             pairs = self._items(value, depth)
             if not all(
@@ -234,6 +239,7 @@ class Decoder:
                 for pair in pairs
             ):
                 raise ProtocolError("a dict without keys")
+            _refuse_collisions([pair[0] for pair in pairs])
             return dict(pairs)
         if kind in ("array", "scalar"):
             return self._array(value, kind)
@@ -254,9 +260,10 @@ class Decoder:
         return text
 
     @staticmethod
-    def _hashable(make):
+    def _set(items: list) -> set:
         try:
-            return make()
+            _refuse_collisions(items)
+            return set(items)
         except TypeError:
             raise ProtocolError("a set of what no set can hold") from None
 
@@ -270,6 +277,9 @@ class Decoder:
         index = value.get("array")
         if type(index) is not int or not 0 <= index < len(self.arrays):
             raise ProtocolError("an array that is not there")
+        self.bytes += len(self.arrays[index])
+        if self.bytes > MAX_BYTES:
+            raise ProtocolError("arrays that are too large, each use counted")
         return self.arrays[index]
 
     def _array(self, value: dict, kind: str):
@@ -293,6 +303,14 @@ class Decoder:
                 raise ProtocolError("a scalar with a shape")
             return array[()]
         return array
+
+
+def _refuse_collisions(keys: list) -> None:
+    """Raise an error if keys were chosen so that a set of them takes for ever."""
+    different = {(type(key).__name__, repr(key)): hash(key) for key in keys}
+    counts = collections.Counter(different.values())
+    if counts and max(counts.values()) > MAX_ALIKE:
+        raise ProtocolError("numbers chosen to make a set slow")
 
 
 def encode_message(message: dict, values: dict, keep) -> bytes:

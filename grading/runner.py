@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-import re
 import time
 from collections.abc import Callable
 
-from grading import sandbox
+from grading import apart, sandbox, text
 from grading.answers import Answers, NotPlainData
+from grading.cgroup import Groups
 from grading.masters import Assignment
 from grading.session import RemoteError, Session, WorkerLost
 
 SEED = "GRADING_SEED"  # the variable that hidden tests take their inputs' seed from
-INSTALLS = re.compile(r"(?m)^([ \t]*)[%!]\s*(?:pip|pip3|conda|mamba|uv)\b.*$")
 STOPPED = "grading stopped: {reason}"
+TOO_SLOW = "too slow"  # how the message of a test starts that measures time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +48,7 @@ class TestResult:
     passed: bool
     message: str = ""
     seconds: float = 0.0
+    kind: str = "wrong"  # or "slow", or "lost" with the worker; empty if it passed
 
 
 @dataclasses.dataclass
@@ -119,9 +120,19 @@ def load_tests(assignment: Assignment, question: str):
     return file
 
 
-def without_installs(source: str) -> str:
-    """A cell's source without the lines that would install packages."""
-    return INSTALLS.sub(r"\1pass  # an installation, left out at grading", source)
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of a test that has run."""
+
+    message: str = ""  # why it failed
+    kind: str = ""  # see TestResult
+    lost: bool = False  # the worker is of no use any more
+    asked: int = 0  # the number of the last request to it
+
+
+def first_line(source: str) -> str:
+    """How a report calls a cell."""
+    return (source.strip().splitlines() or [""])[0][:80]
 
 
 class Grading:
@@ -132,7 +143,7 @@ class Grading:
         cells: its code cells, in order.
         limits: what it may use.
         slot: which of the workers that run at the same time this is.
-        isolate: see Session.
+        place, groups: see Session.
     """
 
     def __init__(
@@ -141,12 +152,14 @@ class Grading:
         cells: list[Cell],
         limits: sandbox.Limits,
         slot: int = 0,
-        isolate: Callable[..., list[str]] = sandbox.command,
+        place: Callable[..., sandbox.Sandbox] = sandbox.Sandbox,
+        groups: Groups | None = None,
     ) -> None:
         self.cells = cells
         self.limits = limits
         self.slot = slot
-        self.isolate = isolate
+        self.place = place
+        self.groups = groups
         self.skipped: set[int] = set()  # cells in which a worker was lost
         self.starts = 0
         self.cautious = 0  # how often a worker was lost while a test ran
@@ -159,7 +172,7 @@ class Grading:
         }
         self.result = empty_result(assignment)
         self.result.cells = [
-            CellResult(cell.number, (cell.source.strip().splitlines() or [""])[0][:80])
+            CellResult(cell.number, text.one_line(first_line(cell.source)))
             for cell in cells
         ]
 
@@ -196,7 +209,7 @@ class Grading:
         left = self.deadline - time.monotonic()
         if left <= 0:
             self._end()
-            raise WorkerLost(f"it used up its {self.limits.total_seconds:g} s")
+            raise WorkerLost(f"it used up its {self.limits.total_seconds:g} s", True)
         return min(limit, left)
 
     def _ready(self) -> None:
@@ -214,7 +227,7 @@ class Grading:
             if self.starts > 1 + self.limits.restarts:
                 raise WorkerLost(f"{self.starts - 1} workers were lost")
             self._seconds(1)
-            self.session = Session(self.limits, self.slot, self.isolate)
+            self.session = Session(self.limits, self.slot, self.place, self.groups)
             for cell, report in zip(self.cells, self.result.cells, strict=True):
                 if cell.number not in self.skipped and not self._cell(cell, report):
                     break
@@ -224,18 +237,19 @@ class Grading:
         start = time.monotonic()
         seconds = self._seconds(self.limits.cell_seconds)
         try:
-            error = self.session.run(without_installs(cell.source), seconds)
+            error = self.session.run(cell.source, seconds)
             if self.cautious:
                 self.session.settle()
         except WorkerLost as lost:
-            self.session = None
+            self._end()
             self.skipped.add(cell.number)
             report.error = f"the worker was lost: {lost}"
             return False
         finally:
             report.seconds = time.monotonic() - start
         report.error = f"{error['type']}: {error['message']}" if error else ""
-        report.printed = self.session.printed.decode(errors="replace")
+        printed = self.session.printed.decode(errors="replace")
+        report.printed = text.several_lines(printed)
         return True
 
     def _tests(self) -> list[tuple]:
@@ -254,11 +268,12 @@ class Grading:
     def _run_test(self, case, report: TestResult) -> None:
         """Run a test and note what became of it."""
         start = time.monotonic()
-        report.message = self._test(case)
+        outcome = self.test(case)
         if self.session is None and self.cautious < 2:
             self._ready()  # was it this check, or harm done before?
-            report.message = self._test(case)
-        report.passed = not report.message
+            outcome = self.test(case)
+        report.message, report.kind = outcome.message, outcome.kind
+        report.passed = not outcome.kind
         report.seconds = time.monotonic() - start
 
     def _score(self) -> None:
@@ -277,25 +292,55 @@ class Grading:
             for report in question.tests:
                 if not report.passed and not report.message:
                     report.message = self.result.problem
+                    report.kind = "slow" if error.slow else "lost"
 
-    def _test(self, case) -> str:
-        """Run a test; why it failed, or an empty text."""
+    def test(self, case) -> Outcome:
+        """Run a test, in a process of its own.
+
+        Raises:
+            WorkerLost: the submission has used up its time.
+        """
+        left = self._seconds(self.limits.total_seconds)
         try:
-            answers = Answers(self.session, self._seconds(self.limits.call_seconds))
+            told = apart.run(
+                lambda: dataclasses.asdict(self._judge(case)),
+                left,
+                self.limits.check_seconds,
+                self.limits.check_bytes,
+            )
+        except apart.Ended as ended:
+            outcome = Outcome(f"this check was ended: {ended}", "slow", lost=True)
+        else:
+            outcome = Outcome(**told)
+            self.session.number = outcome.asked
+        if outcome.lost:
+            self.cautious += 1
+            self._end()
+        return outcome
+
+    def _judge(self, case) -> Outcome:
+        """What becomes of a test: the part that runs in a process of its own."""
+        answers = Answers(self.session, self._seconds(self.limits.call_seconds))
+        outcome = Outcome()
+        try:
             case.body.call_func(answers)
         except AssertionError as error:
-            return str(error)[:2000] or "the answer is wrong"
+            message = str(error) or "the answer is wrong"
+            kind = "slow" if message.startswith(TOO_SLOW) else "wrong"
+            outcome = Outcome(message, kind)
         except WorkerLost as lost:
-            self.session = None
-            self.cautious += 1
-            return f"your code did not survive this check: {lost}"
+            message = f"your code did not survive this check: {lost}"
+            kind = "slow" if lost.slow else "lost"
+            outcome = Outcome(message, kind, lost=True)
         except RemoteError as error:
-            return f"your code raised {error}"
+            outcome = Outcome(f"your code raised {error}", "wrong")
         except KeyError as error:
-            return f"there is no {error} in the notebook, or a key is missing"
+            message = f"there is no {error} in the notebook, or a key is missing"
+            outcome = Outcome(message, "wrong")
         except NotPlainData as error:
-            return str(error)
+            outcome = Outcome(str(error), "wrong")
         except Exception as error:  # the test could not use what came back
-            said = f"{type(error).__name__}: {error}"[:2000]
-            return f"the check can't use this answer ({said})"
-        return ""
+            said = f"{type(error).__name__}: {error}"
+            outcome = Outcome(f"the check can't use this answer ({said})", "wrong")
+        message = text.several_lines(outcome.message[:2000])
+        return dataclasses.replace(outcome, message=message, asked=self.session.number)

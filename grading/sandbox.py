@@ -6,12 +6,16 @@ process and no file of anybody else. Where there can be no sandbox, nothing runs
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from tools.errors import UserError
@@ -19,12 +23,17 @@ from tools.errors import UserError
 GRADING = Path(__file__).resolve().parent
 INSIDE = "/grading"
 # What a worker consists of: files of this folder, and their names inside.
-WORKER = {"worker.py": "worker.py", "protocol.py": "protocol.py"}
+WORKER = {name: name for name in ("worker.py", "protocol.py", "confine.py")}
 WORKER["stub_otter.py"] = "otter.py"
+WARDEN = "warden.py"
 FIRST_USER = 61_000  # as root, each worker runs as a user of its own, from here on
 NOBODY = 65_534
+ANSWERS = 60  # seconds in which the warden must have answered
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "ssl")
+ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
+ETC += ("ssl/certs", "ssl/openssl.cnf")  # not ssl/private
+IN_MEMORY = ("/tmp", "/dev/shm")  # the folders that can be written
+NOT_SHOWN = ("pip.conf", ".netrc")  # files of a Python that may hold a password
 OWN_ETC = ("passwd", "group", "hosts")  # from grading/etc
 HOW_TO_GET_ONE = (
     "Fix: install bubblewrap 0.8 or later (Debian, Ubuntu: apt-get install bubblewrap)."
@@ -42,11 +51,14 @@ class Limits:
     cell_seconds: float = 120  # wall time of a cell
     call_seconds: float = 30  # wall time of a call that a test makes
     total_seconds: float = 600  # wall time of all cells and tests, restarts included
-    memory_bytes: int = 4 * 2**30  # resident memory of all processes together
+    check_seconds: float = 30  # processor time of a test, the student's code apart
+    check_bytes: int = 2 * 2**30  # memory that a test may take to look at an answer
+    memory_bytes: int = 4 * 2**30  # memory of all processes and files together
     address_bytes: int = 64 * 2**30  # address space of a process; TensorFlow maps a lot
     disk_bytes: int = 512 * 2**20  # files in /tmp, which lie in memory
     output_bytes: int = 64 * 2**20  # what a cell or a call prints
     processes: int = 400  # threads included
+    sockets: int = 500
     restarts: int = 6  # new workers after one was lost
 
     def of_process(self) -> dict[str, int]:
@@ -57,7 +69,10 @@ class Limits:
             "CPU": int(self.total_seconds * max(2, len(os.sched_getaffinity(0)))),
             "FSIZE": self.disk_bytes,
             "NOFILE": 1024,
-            "CORE": 0,
+            "CORE": 1,  # at 0, a core would still go to a program that collects them
+            "MSGQUEUE": 0,
+            "NICE": 0,
+            "RTPRIO": 0,
         }
 
 
@@ -110,47 +125,162 @@ def find() -> str:
     return path
 
 
-def command(arguments: list[str], limits: Limits, slot: int = 0) -> list[str]:
-    """The command line that runs a program in the sandbox.
-
-    As root, a first bubblewrap arranges the files, which an ordinary user may not be
-    able to reach, and a second one, as a user of its own, shuts the door. Otherwise
-    there is only the second.
+class Sandbox:
+    """A program in the sandbox, held still while nothing is asked of it.
 
     Args:
-        arguments: the program, by its path inside, and its arguments.
-        limits: gives the size of /tmp.
-        slot: which of the workers that run at the same time this is.
+        limits: what it may use.
+        slot: which of those that run at the same time this is.
+        join: called in the new process before anything else, to put it into a cgroup.
     """
-    bwrap = find()
-    alone = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"]
-    alone += ["--unshare-cgroup-try", "--hostname", "student"]
-    alone += ["--die-with-parent", "--new-session"]
-    users = ["--unshare-user", "--disable-userns"]
-    users += ["--uid", str(NOBODY), "--gid", str(NOBODY)]
+
+    def __init__(
+        self, limits: Limits, slot: int = 0, join: Callable[[], None] | None = None
+    ) -> None:
+        self.limits = limits
+        self.slot = slot
+        self.join = join
+        self.process: subprocess.Popen | None = None
+        self.warden: socket.socket | None = None
+        self.reason = ""  # why the warden ended it
+
+    def start(self, program: list[str], descriptors: list[int], output: int) -> None:
+        """Start it.
+
+        Args:
+            program: its path inside, and its arguments.
+            descriptors: the numbers that it gets as they are.
+            output: where it prints.
+        """
+        bwrap = find()
+        self.warden, inside = socket.socketpair()
+        self.warden.settimeout(ANSWERS)
+        with contextlib.ExitStack() as stack:
+            stack.callback(inside.close)
+            passed = [*descriptors, inside.fileno()]
+
+            def data(content: bytes) -> str:
+                """A descriptor from which the content can be read."""
+                number = os.memfd_create("data")
+                stack.callback(os.close, number)
+                os.write(number, content)
+                os.lseek(number, 0, os.SEEK_SET)
+                passed.append(number)
+                return str(number)
+
+            options = [*_apart(), *_files(self.limits, data)]
+            arguments = data(b"".join(os.fsencode(one) + b"\0" for one in options))
+            watched = {
+                "memory": self.limits.memory_bytes,
+                "sockets": self.limits.sockets,
+                "folders": IN_MEMORY,
+            }
+            warden = [sys.executable, "-I", "-S", "-B", f"{INSIDE}/{WARDEN}"]
+            warden += [str(inside.fileno()), json.dumps(watched)]
+            inner = [*_drop(self.slot), bwrap, *_inner(), "--", *program]
+            self.process = subprocess.Popen(
+                [bwrap, "--args", arguments, "--", *warden, *inner],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=passed,
+                preexec_fn=self.join,
+                cwd="/",
+                env={},
+            )
+
+    def go(self) -> None:
+        """Let it go on."""
+        self._tell(b"g")
+
+    def stop(self) -> None:
+        """Hold it still: everything in it, at once."""
+        self._tell(b"s", wait=True)
+
+    def settle(self) -> None:
+        """Wait until nothing happens in it."""
+        self._tell(b"q", wait=True)
+
+    def _tell(self, letter: bytes, wait: bool = False) -> None:
+        """Send a letter to the warden; that it is gone shows in the worker's pipes."""
+        with contextlib.suppress(OSError):
+            self.warden.sendall(letter)
+            while wait and (said := self.warden.recv(200)) and said != b".":
+                self._hear(said)
+
+    def _hear(self, said: bytes) -> None:
+        if said.startswith(b"!"):
+            self.reason = said[1:].partition(b"\n")[0].decode()
+
+    def why(self) -> str:
+        """Which limit it broke, if the warden ended it for that; or an empty text."""
+        with contextlib.suppress(OSError):
+            self.warden.setblocking(False)
+            self._hear(self.warden.recv(200))
+        return self.reason
+
+    def end(self) -> None:
+        """End it and everything in it."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        if self.warden:
+            self.warden.close()
+
+
+def _apart() -> list[str]:
+    """Options of the outer bubblewrap: namespaces of its own, and who it is."""
+    options = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"]
+    options += ["--unshare-cgroup-try", "--hostname", "student"]
+    options += ["--die-with-parent", "--new-session"]
     if os.geteuid() != 0:
-        return [bwrap, *users, *alone, *_files(limits), "--", *arguments]
-    user = FIRST_USER + slot
+        user = ["--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
+        return [*options, *user]
+    options += ["--cap-drop", "ALL"]
+    for name in ("KILL", "SETGID", "SETPCAP", "SETUID", "SYS_PTRACE"):
+        options += ["--cap-add", f"CAP_{name}"]  # for the warden, and to become another
+    return options
+
+
+def _drop(slot: int) -> list[str]:
+    """What makes root another user, one for each slot."""
+    if os.geteuid() != 0:
+        return []
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise NoSandbox(
             "as root, the sandbox needs setpriv to become another user. "
             "Fix: install util-linux, or run this as an ordinary user."
         )
-    outer = [bwrap, *alone, *_files(limits), "--cap-drop", "ALL"]
-    for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"):
-        outer += ["--cap-add", capability]
-    drop = [setpriv, "--reuid", str(user), "--regid", str(user), "--clear-groups"]
-    drop += ["--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
-    inner = [bwrap, *users, "--die-with-parent"]
-    inner += ["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"]
-    return [*outer, "--", *drop, *inner, "--", *arguments]
+    user = str(FIRST_USER + slot)
+    drop = [setpriv, "--reuid", user, "--regid", user, "--clear-groups"]
+    return [*drop, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
 
 
-def _files(limits: Limits) -> list[str]:
-    """The files inside, and the environment."""
+def _inner() -> list[str]:
+    """Options of the inner bubblewrap: nothing in them is the teacher's.
+
+    As root there is no second namespace of processes: the kernel would not let it mount
+    a /proc, and another user's warden can neither be read nor be told anything.
+    """
+    options = ["--unshare-user", "--disable-userns", "--die-with-parent"]
+    options += ["--uid", str(NOBODY), "--gid", str(NOBODY)]
+    if os.geteuid() != 0:
+        options += ["--unshare-pid"]
+    options += ["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"]
+    return options
+
+
+def _files(limits: Limits, data: Callable[[bytes], str]) -> list[str]:
+    """The files inside, and the environment.
+
+    Args:
+        limits: gives the size of the folders that lie in memory.
+        data: makes a descriptor that holds a content. The grader's own files are handed
+            over so, because a mount would tell where they lie.
+    """
     options: list[str] = []
-    for folder in ("/etc", INSIDE):  # bubblewrap alone would make them for root
+    for folder in ("/etc", "/etc/ssl", INSIDE):  # bubblewrap alone would make them for root
         options += ["--perms", "0755", "--dir", folder]
     for folder in SYSTEM:
         if Path(folder).is_symlink():
@@ -161,31 +291,32 @@ def _files(limits: Limits) -> list[str]:
         options += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     options += ["--proc", "/proc", "--dev", "/dev"]
     size = str(limits.disk_bytes)
-    for folder in ("/tmp", "/dev/shm"):
+    for folder in IN_MEMORY:
         options += ["--perms", "1777", "--size", size, "--tmpfs", folder]
-    options += _python()
+    options += _python(data)
     for folder in ("/tmp/home", "/tmp/home/matplotlib", "/tmp/work"):
         options += ["--perms", "0777", "--dir", folder]
-    fonts = font_list()
-    if fonts:
-        inside = f"/tmp/home/matplotlib/{fonts.name}"
-        options += ["--ro-bind", str(fonts), inside]
-    for name, inside in WORKER.items():
-        options += ["--ro-bind", str(GRADING / name), f"{INSIDE}/{inside}"]
-    for name in OWN_ETC:
-        options += ["--ro-bind", str(GRADING / "etc" / name), f"/etc/{name}"]
-    options += ["--remount-ro", "/", "--chdir", "/tmp/work", "--clearenv"]
+    own = {f"{INSIDE}/{inside}": GRADING / name for name, inside in WORKER.items()}
+    own[f"{INSIDE}/{WARDEN}"] = GRADING / WARDEN
+    own |= {f"/etc/{name}": GRADING / "etc" / name for name in OWN_ETC}
+    if fonts := font_list():
+        own[f"/tmp/home/matplotlib/{fonts.name}"] = fonts
+    for inside, path in own.items():
+        number = data(path.read_bytes())
+        options += ["--perms", "0444", "--ro-bind-data", number, inside]
+    options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp/work"]
+    options += ["--clearenv"]
     for name, value in environment().items():
         options += ["--setenv", name, value]
     return options
 
 
-def _python() -> list[str]:
+def _python(data: Callable[[bytes], str]) -> list[str]:
     """Python and its packages, which may lie in a folder that others can't enter.
 
     They come after /tmp is mounted, because they may lie there as well.
     """
-    prefixes = {prefix for prefix in (sys.prefix, sys.base_prefix) if prefix != "/usr"}
+    prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix} - {"/usr"}
     parents = {parent for prefix in prefixes for parent in Path(prefix).parents}
     options: list[str] = []
     for folder in sorted(map(str, parents)):
@@ -193,71 +324,7 @@ def _python() -> list[str]:
             options += ["--perms", "0755", "--dir", folder]
     for prefix in sorted(prefixes):
         options += ["--ro-bind", prefix, prefix]
+        for path in (Path(prefix, name) for name in NOT_SHOWN):
+            if path.exists():
+                options += ["--perms", "0444", "--ro-bind-data", data(b""), str(path)]
     return options
-
-
-PROBE = """
-import os, socket
-assert os.getuid() != 0, "it runs as root"
-try:
-    open("/usr/probe", "w")
-    raise SystemExit("the system can be written")
-except OSError:
-    pass
-try:
-    socket.create_connection(("192.0.2.1", 80), timeout=1)
-    raise SystemExit("the network can be reached")
-except OSError as error:
-    if isinstance(error, TimeoutError):
-        raise SystemExit("the network may be reached")
-seen = [name for name in os.listdir("/proc") if name.isdigit()]
-assert len(seen) < 10, "other processes can be seen"
-print("sandbox")
-"""
-
-
-@functools.cache
-def check() -> None:
-    """Try the sandbox once, before any student's code runs.
-
-    Raises:
-        NoSandbox: it can't be had, or it keeps less than it promises; says why.
-    """
-    line = command([sys.executable, "-I", "-c", PROBE], Limits())
-    try:
-        done = subprocess.run(
-            line,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            cwd="/",
-        )
-    except subprocess.TimeoutExpired:
-        raise NoSandbox("the sandbox does not start within 60 s.") from None
-    if done.returncode == 0 and done.stdout == "sandbox\n":
-        return
-    said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-    raise NoSandbox(
-        f"bubblewrap makes no sandbox here ({said}), so no student's code is run. "
-        f"Fix: {_remedy(said)}"
-    )
-
-
-def _remedy(said: str) -> str:
-    """What to do about a message of bubblewrap's."""
-    restricted = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
-    if restricted.exists() and restricted.read_text().strip() == "1":
-        return (
-            "this system keeps ordinary users from making sandboxes; allow it with "
-            "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or grade as "
-            "root."
-        )
-    if "unknown option" in said.lower():
-        return "install bubblewrap 0.8 or later."
-    if Path("/.dockerenv").exists() or "ermi" in said or "perat" in said:
-        return (
-            "this looks like a container, or a system without user namespaces; grade "
-            "on the machine itself or in a virtual machine."
-        )
-    return "see the message in brackets."

@@ -6,36 +6,45 @@ import contextlib
 import json
 import os
 import selectors
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from typing import NoReturn
 
-import psutil
-
-from grading import protocol, sandbox
+from grading import protocol, sandbox, text
+from grading.cgroup import Groups
 from grading.protocol import ProtocolError
 
 CHUNK = 2**20  # bytes read at a time
-WATCH = 0.2  # seconds between two looks at the memory
 START_SECONDS = 60
-SETTLE = 0.1  # seconds in which harm done on the sly shows
-SHOWN = 4000  # characters of what a cell prints that a report may show
+SHOWN = 4000  # bytes of what a cell prints that a report may show
+MAX_REPORT = 64 * 2**10  # bytes of what the worker may say of a cell that has run
 
 
 class WorkerLost(Exception):
-    """The worker is gone, with all that the student's code had made in it."""
+    """The worker is gone, with all that the student's code had made in it.
+
+    Args:
+        reason: why.
+        slow: whether it took too long.
+    """
+
+    def __init__(self, reason: str, slow: bool = False) -> None:
+        super().__init__(reason)
+        self.slow = slow
 
 
 class Session:
     """A worker in a sandbox.
 
+    It is held still except while it answers: nothing in it runs while a test computes,
+    or measures, on its own. After a WorkerLost the session can only be closed.
+
     Args:
         limits: what the submission may use.
         slot: which of the workers that run at the same time this is.
-        isolate: makes the command line that runs a program apart from the grader.
+        place: makes the place where the worker runs, apart from the grader.
+        groups: where the kernel bounds what the worker uses, if it can be had.
 
     Raises:
         WorkerLost: it did not start.
@@ -45,38 +54,41 @@ class Session:
         self,
         limits: sandbox.Limits,
         slot: int = 0,
-        isolate: Callable[..., list[str]] = sandbox.command,
+        place: Callable[..., sandbox.Sandbox] = sandbox.Sandbox,
+        groups: Groups | None = None,
     ) -> None:
         self.limits = limits
         self.number = 0
         self.printed = b""  # the start of what the last request printed
-        self.over_memory = False
+        self.group = groups.make(limits) if groups else None
+        self.place = place(limits, slot, self.group.join if self.group else None)
         inside_requests, self.requests = os.pipe()
         self.answers, inside_answers = os.pipe()
         self.output, inside_output = os.pipe()
         program = [sys.executable, "-X", "utf8", f"{sandbox.INSIDE}/worker.py"]
         numbers = [str(inside_requests), str(inside_answers)]
         own = json.dumps(limits.of_process())
-        try:
-            self.process = subprocess.Popen(
-                isolate([*program, *numbers, own], limits, slot),
-                stdin=subprocess.DEVNULL,
-                stdout=inside_output,
-                stderr=inside_output,
-                pass_fds=(inside_requests, inside_answers),
-                cwd="/",
-            )
-        finally:
-            for descriptor in (inside_requests, inside_answers, inside_output):
-                os.close(descriptor)
         for descriptor in (self.requests, self.answers, self.output):
             os.set_blocking(descriptor, False)
-        self.closing = threading.Event()
-        self.watching = threading.Thread(target=self._watch, daemon=True)
-        self.watching.start()
-        message, _ = self._exchange(b"", START_SECONDS, "starting")
-        if message.get("ready") is not True:
-            raise self._lost("the worker did not start")
+        try:
+            passed = [inside_requests, inside_answers]
+            try:
+                self.place.start([*program, *numbers, own], passed, inside_output)
+            finally:
+                for descriptor in (inside_requests, inside_answers, inside_output):
+                    os.close(descriptor)
+            message, _ = self._exchange(b"", START_SECONDS, "starting")
+            if message.get("ready") is not True:
+                raise self._lost("the worker did not start")
+        except WorkerLost as lost:
+            self._drain()
+            said = self.printed.decode(errors="replace").strip().splitlines()
+            self.close()
+            reason = f"{lost} ({said[-1][:200]})" if said else str(lost)
+            raise WorkerLost(reason, lost.slow) from None
+        except BaseException:
+            self.close()
+            raise
 
     def run(self, source: str, seconds: float) -> dict | None:
         """Run a cell.
@@ -87,7 +99,8 @@ class Session:
         Raises:
             WorkerLost: it ended, hung, or broke a limit or the protocol.
         """
-        message, _ = self._ask({"do": "run", "source": source}, {}, seconds)
+        request = {"do": "run", "source": source}
+        message, _ = self._ask(request, {}, seconds, MAX_REPORT)
         error = message.get("error")
         return None if error is None else self._error(error)
 
@@ -119,23 +132,22 @@ class Session:
             raise self._lost(f"it broke the protocol: {error}") from None
 
     def settle(self) -> None:
-        """Wait a moment and see whether the worker is still there.
+        """Let it run until nothing happens in it, and see whether it is still there.
 
         Raises:
             WorkerLost: it is not; what ran last has harmed it.
         """
-        time.sleep(SETTLE)
+        self.place.go()
+        self.place.settle()
+        self.place.stop()
         if self._readable():
             raise self._lost("it broke the protocol: it spoke without being asked")
-        if self.process.poll() is not None:
-            raise self._lost("it ended the process")
 
     def close(self) -> None:
         """End the worker and everything in its sandbox."""
-        self.closing.set()
-        self.watching.join()
-        self.process.kill()
-        self.process.wait()
+        self.place.end()
+        if self.group:
+            self.group.remove()
         for name in ("requests", "answers", "output"):
             descriptor = getattr(self, name)
             if descriptor >= 0:
@@ -148,18 +160,25 @@ class Session:
             isinstance(error.get(name), str) for name in ("type", "message")
         ):
             raise self._lost("it broke the protocol: no error")
-        return {"type": error["type"][:80], "message": error["message"][:2000]}
+        return {
+            "type": text.one_line(error["type"][:80]),
+            "message": text.several_lines(error["message"][:2000]),
+        }
 
-    def _lost(self, reason: str) -> WorkerLost:
-        """End the worker; the error to raise."""
-        if self.over_memory:
+    def _lost(self, reason: str, slow: bool = False) -> WorkerLost:
+        """The error to raise when the worker is of no use any more."""
+        reason = self.place.why() or reason
+        if self.group and self.group.ran_out():
             gigabytes = self.limits.memory_bytes / 2**30
             reason = f"it used more than {gigabytes:g} GiB of memory"
-        self.close()
-        return WorkerLost(reason)
+        return WorkerLost(reason, slow)
 
     def _ask(
-        self, request: dict, values: dict, seconds: float
+        self,
+        request: dict,
+        values: dict,
+        seconds: float,
+        largest: int = protocol.MAX_TEXT,
     ) -> tuple[dict, list[bytes]]:
         """Send a request and read its answer."""
         if self.requests < 0:
@@ -168,16 +187,21 @@ class Session:
         frame = protocol.encode_message(
             {**request, "number": self.number}, values, _refuse
         )
-        return self._exchange(frame, seconds, "running")
+        return self._exchange(frame, seconds, "running", largest)
 
     def _exchange(
-        self, frame: bytes, seconds: float, doing: str
+        self,
+        frame: bytes,
+        seconds: float,
+        doing: str,
+        largest: int = MAX_REPORT,
     ) -> tuple[dict, list[bytes]]:
         """Write a frame and read one, while what the student's code prints is taken."""
         if frame and self._readable():
             raise self._lost("it broke the protocol: it spoke without being asked")
-        reader = _Reader()
+        reader = _Reader(largest)
         deadline = time.monotonic() + seconds
+        self.place.go()
         self.printed, printed = b"", 0
         left = memoryview(frame)
         with selectors.DefaultSelector() as selector:
@@ -188,7 +212,8 @@ class Session:
             while not reader.complete:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
-                    raise self._lost(f"it was still {doing} after {seconds:g} s")
+                    late = f"it was still {doing} after {seconds:.3g} s"
+                    raise self._lost(late, slow=True)
                 for key, _ in selector.select(min(remaining, 1)):
                     if key.fd == self.requests:
                         try:
@@ -220,12 +245,13 @@ class Session:
                         raise self._lost("it ended the process")
         if reader.message.pop("number", None) != self.number:
             raise self._lost("it broke the protocol: an answer to another question")
+        self.place.stop()
         self._drain()
         return reader.message, reader.arrays
 
     def _drain(self) -> None:
         """Take what was printed before the answer came."""
-        with contextlib.suppress(BlockingIOError):
+        with contextlib.suppress(OSError):
             self.printed = (self.printed + os.read(self.output, CHUNK))[:SHOWN]
 
     def _readable(self) -> bool:
@@ -241,14 +267,6 @@ class Session:
                 return False
         return ready
 
-    def _watch(self) -> None:
-        """End the worker when its processes together use too much memory."""
-        while not self.closing.wait(WATCH):
-            if exceeds(self.process.pid, self.limits.memory_bytes):
-                self.over_memory = True
-                self.process.kill()
-                return
-
 
 class RemoteError(Exception):
     """The student's code raised an error while a test used it."""
@@ -258,9 +276,14 @@ class RemoteError(Exception):
 
 
 class _Reader:
-    """Puts a frame together from the parts in which it arrives."""
+    """Puts a frame together from the parts in which it arrives.
 
-    def __init__(self) -> None:
+    Args:
+        largest: how many bytes its text may have.
+    """
+
+    def __init__(self, largest: int = protocol.MAX_TEXT) -> None:
+        self.largest = largest
         self.message: dict = {}
         self.arrays: list[bytes] = []
         self.complete = False
@@ -287,7 +310,7 @@ class _Reader:
             taken = bytes(self._buffer[: self._goal()])
             del self._buffer[: len(taken)]
             if self._text_length is None:
-                self._text_length = protocol.text_length(taken)
+                self._text_length = protocol.text_length(taken, self.largest)
             elif self._sizes is None:
                 self.message, self._sizes = protocol.unpack_text(taken)
             else:
@@ -295,28 +318,6 @@ class _Reader:
             self.complete = self._sizes is not None and len(self.arrays) == len(
                 self._sizes
             )
-
-
-def exceeds(pid: int, limit: int) -> bool:
-    """Whether a process and its descendants hold more memory than a limit, in bytes.
-
-    Pages that several of them share count once: the sum of the resident sizes is
-    looked at first, because it is cheap and never too small.
-    """
-    with contextlib.suppress(psutil.Error):
-        root = psutil.Process(pid)
-        processes = [root, *root.children(recursive=True)]
-        resident = shared_out = 0
-        for process in processes:
-            with contextlib.suppress(psutil.Error):
-                resident += process.memory_info().rss
-        if resident <= limit:
-            return False
-        for process in processes:
-            with contextlib.suppress(psutil.Error):
-                shared_out += process.memory_full_info().pss
-        return shared_out > limit
-    return False
 
 
 def _refuse(value) -> NoReturn:

@@ -4,26 +4,23 @@
 
 REQUESTS and ANSWERS are file descriptors, LIMITS is JSON: {"processes": 400, ...}.
 Everything here may be changed by the student's code while it runs: the grader does not
-rely on it. This file, protocol.py and stub_otter.py are copied into the sandbox.
+rely on it. This file, protocol.py, confine.py and stub_otter.py are copied into the
+sandbox.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
+import re
 import sys
 
+import confine
 import protocol
 
+# A command that installs packages: it is left out at grading.
+INSTALLS = re.compile(r"\s*(?:pip|pip3|conda|mamba|uv|python3? -m pip)\b")
 objects: dict[int, object] = {}  # what handles stand for
-
-
-def set_limits(limits: dict) -> None:
-    """Set hard limits that an unprivileged process can't raise again."""
-    for name, value in limits.items():
-        number = getattr(resource, f"RLIMIT_{name}")
-        resource.setrlimit(number, (value, value))
 
 
 def keep(value) -> protocol.Handle:
@@ -98,23 +95,36 @@ def answer(shell, request: dict, arrays: list[bytes]) -> bytes:
         return protocol.pack({"number": number, "error": describe(error)})
 
 
+def make_shell():
+    """What runs the cells: IPython, with what a notebook may want and can't have."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    class Shell(InteractiveShell):
+        """Draws figures into memory, and installs nothing."""
+
+        def enable_matplotlib(self, gui=None):
+            return gui, "agg"
+
+        def system(self, cmd):
+            if INSTALLS.match(cmd):
+                return print("an installation, left out at grading")
+            return super().system(cmd)
+
+    shell = Shell.instance()
+    shell.user_ns.update(__name__="__main__")
+    for name in ("pip", "conda", "mamba", "micromamba", "uv"):
+        shell.register_magic_function(lambda line: shell.system("pip"), "line", name)
+    return shell
+
+
 def main() -> None:
     """Answer requests until the grader closes its end."""
     requests, answers = int(sys.argv[1]), int(sys.argv[2])
     for descriptor in (requests, answers):
         os.set_inheritable(descriptor, False)
-    set_limits(json.loads(sys.argv[3]))
-
-    from IPython.core.interactiveshell import InteractiveShell
-
-    class Shell(InteractiveShell):
-        """Draws figures into memory, whatever %matplotlib asks for."""
-
-        def enable_matplotlib(self, gui=None):
-            return gui, "agg"
-
-    shell = Shell.instance()
-    shell.user_ns.update(__name__="__main__")
+    confine.limit(json.loads(sys.argv[3]))
+    confine.forbid()
+    shell = make_shell()
     os.write(answers, protocol.pack({"number": 0, "ready": True}))
     while True:
         request, arrays = read_request(requests)

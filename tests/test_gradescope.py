@@ -59,7 +59,15 @@ def run_in_container(archive: Path, folder: Path, text: str) -> dict:
     with zipfile.ZipFile(archive) as content:
         content.extractall(base / "source")
     (base / "submission" / "any name.ipynb").write_text(text)
-    options = sandbox._files(sandbox.Limits())
+    handed_over = []
+
+    def data(content: bytes) -> str:
+        handed_over.append(os.memfd_create("data"))
+        os.write(handed_over[-1], content)
+        os.lseek(handed_over[-1], 0, os.SEEK_SET)
+        return str(handed_over[-1])
+
+    options = sandbox._files(sandbox.Limits(), data)
     options = options[: options.index("--remount-ro")]
     capabilities = []
     for one in ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "KILL"):
@@ -77,7 +85,10 @@ def run_in_container(archive: Path, folder: Path, text: str) -> dict:
         text=True,
         cwd="/",
         timeout=120,
+        pass_fds=handed_over,
     )
+    for descriptor in handed_over:
+        os.close(descriptor)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads((base / "results" / "results.json").read_text())
 
@@ -107,6 +118,28 @@ def test_the_students_code_reads_nothing_of_the_autograders(archive, tmp_path):
         "bytes_q3 = 4 if safe else 5"
     )
     text = class_factory.case(spy).text
+    assert run_in_container(archive, tmp_path, text)["score"] == 5
+
+
+@AS_ROOT
+def test_what_a_lost_worker_started_ends_with_it(archive, tmp_path):
+    """Else it would see the next one start, and could disturb it."""
+    stays = (
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    os.closerange(3, 100)\n"
+        "    time.sleep(1000)\n"
+        "time.sleep(0.1)\n"
+        "os._exit(1)"
+    )
+    looks = (
+        "import os\n"
+        "own = [p for p in filter(str.isdigit, os.listdir('/proc'))\n"
+        "       if os.stat(f'/proc/{p}').st_uid == os.getuid()]\n"
+        "bytes_q3 = 4 if own == [str(os.getpid())] else 5"
+    )
+    text = class_factory.case(stays, looks).text
     assert run_in_container(archive, tmp_path, text)["score"] == 5
 
 

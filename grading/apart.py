@@ -1,0 +1,89 @@
+"""Runs a test in a process of its own, with bounds on its time and its memory.
+
+What a student's code answers is only looked at there: an answer that is made to be slow
+to look at, or to grow when it is looked at, harms nobody but itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+
+
+class Ended(Exception):
+    """The process was ended, or ended itself, before it said anything; says why."""
+
+
+def die_with(parent: int, number: int = signal.SIGKILL) -> None:
+    """Have the kernel end this process with its parent, however that one ends.
+
+    Args:
+        parent: the parent's number, as it saw itself.
+        number: the signal that ends it.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:  # it was gone before
+        os._exit(1)
+
+
+def run(
+    action: Callable[[], dict], seconds: float, processor_seconds: float, extra: int
+) -> dict:
+    """Run an action in a copy of this process and bring home what it returns.
+
+    Args:
+        action: returns what JSON can hold.
+        seconds: the limit of its wall time.
+        processor_seconds: the limit of its own processor time.
+        extra: how many bytes of memory it may take beyond those of this process.
+
+    Raises:
+        Ended: it broke a limit, or crashed.
+    """
+    from grading.parallel import SPAWN  # it forks where it can
+
+    receiving, sending = SPAWN.Pipe(duplex=False)
+    arguments = (sending, action, os.getpid(), processor_seconds, extra)
+    process = SPAWN.Process(target=_run, args=arguments, daemon=True)
+    process.start()
+    sending.close()
+    try:
+        if not receiving.poll(seconds):
+            raise Ended(f"it was still running after {seconds:.3g} s")
+        return json.loads(receiving.recv_bytes())
+    except EOFError:
+        process.join()
+        if process.exitcode == -signal.SIGXCPU:
+            reason = f"its answer took more than {processor_seconds:g} s to look at"
+        else:
+            reason = "its answer could not be looked at"
+        raise Ended(reason) from None
+    finally:
+        process.kill()
+        process.join()
+        receiving.close()
+
+
+def _run(sending, action, parent, processor_seconds, extra) -> None:
+    """The action, in its process."""
+    die_with(parent)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + extra
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    ticks = max(1, int(processor_seconds))
+    resource.setrlimit(resource.RLIMIT_CPU, (ticks, ticks + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):  # what it prints could be what a student wrote
+        os.dup2(nowhere, descriptor)
+    try:
+        sending.send_bytes(json.dumps(action()).encode())
+    except BaseException:
+        os._exit(1)
