@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import secrets
 import shutil
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from grading import batch, gradescope, masters, report, sandbox, submissions
+from grading import (
+    apart,
+    batch,
+    cgroup,
+    gradescope,
+    masters,
+    probe,
+    report,
+    sandbox,
+    submissions,
+)
+from grading.parallel import ENDS
 from tools import files, installing
 from tools.chapters import ROOT
 from tools.errors import UserError, command
@@ -73,11 +87,12 @@ def grade(options: argparse.Namespace) -> int:
     """Grade a folder of submissions and write the reports."""
     if options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: at least one is needed.")
+    groups, bounds = kernel_bounds() if options.program else (None, "")
     path = masters.find_master(options.assignment)
-    found = submissions.find(options.submissions, path.stem)
-    sandbox.check()
+    out = options.out or Path(OUT, path.stem)
+    found = submissions.find(options.submissions, path.stem, batch.known(out))
+    probe.check()
     assignment = masters.build(path)
-    out = options.out or Path(OUT, assignment.name)
     inside = options.submissions.resolve()
     if out.resolve() == inside or inside in out.resolve().parents:
         raise UserError(
@@ -96,9 +111,12 @@ def grade(options: argparse.Namespace) -> int:
     def progress(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
+    if bounds:
+        progress(bounds)
     work = (found, assignment, out, limits, seed(out, options.seed), options.jobs)
     try:
-        all_graded = batch.grade_all(*work, progress)
+        with ends_on_signals():
+            all_graded = batch.grade_all(*work, progress, groups)
     except KeyboardInterrupt:
         progress(
             "interrupted: what is graded is kept; the same command goes on from it"
@@ -106,13 +124,49 @@ def grade(options: argparse.Namespace) -> int:
         return 130
     for name in batch.remove_stale(out, found):
         progress(f"{name}: no longer there, its results are removed")
-    marks = report.write(out, all_graded, assignment)
-    scores = [report.total(one, marks) for one in all_graded]
+    written = report.write(out, all_graded, assignment)
+    scores = [report.total(one, written.marks) for one in all_graded]
     print(
         f"{len(scores)} submissions, {sum(scores) / len(scores):.1f} of "
         f"{report.maximum(assignment):g} points on average: {out / 'summary.html'}"
     )
+    for line in written.lines:
+        progress(line)
     return 0
+
+
+def kernel_bounds() -> tuple[cgroup.Groups | None, str]:
+    """What bounds the submissions: control groups, if they can be had, and a line."""
+    if "MAKELEVEL" in os.environ:  # end with `make`, however that one ends
+        apart.die_with(os.getppid(), signal.SIGTERM)
+    try:
+        groups = cgroup.acquire(["-m", "grading", *sys.argv[1:]])
+    except cgroup.Unavailable as reason:
+        return None, (
+            "bounds: the memory of a submission is looked at ten times a second, since "
+            f"the kernel can't bound it here (control groups: {reason})"
+        )
+    named = {"memory": "memory", "pids": "processes", "cpu": "processor time"}
+    kept = ", ".join(named[one] for one in groups.controllers)
+    return groups, f"bounds: the kernel bounds {kept} of a submission (control groups)"
+
+
+@contextlib.contextmanager
+def ends_on_signals() -> Iterator[None]:
+    """Take a request to end, such as SIGTERM, for a Ctrl-C."""
+
+    def end(number, frame):
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in ENDS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def seed(out: Path, given: str | None) -> str:
@@ -199,7 +253,7 @@ def try_sandbox(options: argparse.Namespace) -> int:
         return 0
     if options.get and shutil.which("bwrap") is None:
         installing.install_package("bubblewrap")
-    sandbox.check()
+    probe.check()
     print("The sandbox works: this machine can grade.")
     return 0
 
@@ -212,6 +266,7 @@ def main(argv: list[str] | None = None) -> int:
     for add in (add_grade, add_assign, gradescope.add_zip, add_sandbox):
         add(commands)
     options = parser.parse_args(argv)
+    options.program = argv is None  # not called by another program, such as a test
     return options.run(options)
 
 

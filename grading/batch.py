@@ -9,12 +9,15 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from grading import parallel, runner, sandbox, submissions
+from grading import parallel, runner, sandbox, submissions, text
+from grading.cgroup import Groups
 from grading.masters import Assignment
 from grading.runner import Result
 from grading.submissions import Content, Submission
 from tools import files
+from tools.errors import UserError
 
+STUDENTS = "students"  # a folder of their own: no name can hide another result
 GRADED = "graded.json"
 
 
@@ -28,22 +31,42 @@ class Graded:
     fresh: bool  # graded now, not on an earlier run
 
 
-def key(submission: Submission, assignment: Assignment, settings: dict) -> str:
-    """What a result depends on: if none of it changed, the result is still good."""
-    digest = hashlib.sha256()
+def folder(out: Path, submission: Submission) -> Path:
+    """A student's folder of results: among the students' only, whatever its name."""
+    return out / STUDENTS / submission.folder
+
+
+def key(digest: str, assignment: Assignment, settings: dict) -> str:
+    """What a result depends on: if none of it changed, the result is still good.
+
+    Args:
+        digest: of the submission's file.
+        assignment: gives the tests.
+        settings: the limits and the seed.
+    """
+    parts = hashlib.sha256(digest.encode())
     for path in sorted(sandbox.GRADING.glob("*.py")):
-        digest.update(path.read_bytes())
-    parts = {**assignment.tests, **settings}
-    digest.update(json.dumps(parts, sort_keys=True).encode())
-    try:
-        if not submission.path.is_symlink():
-            size = submission.path.stat().st_size
-            digest.update(f"{size}".encode())
-            if size <= submissions.MAX_FILE:
-                digest.update(submission.path.read_bytes())
-    except OSError as error:
-        digest.update(str(error.errno).encode())
-    return digest.hexdigest()
+        parts.update(path.read_bytes())
+    data = {**assignment.tests, **settings}
+    parts.update(json.dumps(data, sort_keys=True).encode())
+    return parts.hexdigest()
+
+
+def known(out: Path) -> dict[str, str]:
+    """Whose each file was on the last run, by its path below the submissions.
+
+    Args:
+        out: the folder of results; what can't be read in it is left out.
+    """
+    found: dict[str, str] = {}
+    for path in sorted(out.glob(f"{STUDENTS}/*/{GRADED}")):
+        record = _record(path)
+        place, student = record.get("place"), record.get("student")
+        if isinstance(place, str) and isinstance(student, str):
+            student = text.one_line(student).strip()
+            if place and student:
+                found.setdefault(place, student)
+    return found
 
 
 def grade_all(
@@ -54,6 +77,7 @@ def grade_all(
     seed: str,
     jobs: int,
     progress: Callable[[str], None],
+    groups: Groups | None = None,
 ) -> list[Graded]:
     """Grade what is new or has changed.
 
@@ -65,66 +89,165 @@ def grade_all(
         seed: the secret of the hidden inputs.
         jobs: how many to grade at the same time; the cores are shared out.
         progress: called with a line after each submission.
+        groups: see parallel.grade.
 
     Returns:
         One Graded for each submission, in their order.
+
+    Raises:
+        UserError: the students' results have no place.
     """
+    _make_room(out)
+
+    def say(line: str) -> None:
+        progress(text.one_line(line))
+
     settings = {"limits": dataclasses.asdict(limits), "seed": seed}
     done: dict[Submission, Graded] = {}
     todo: list[tuple[Submission, Content, str]] = []
     for submission in found:
-        content = submissions.read(submission.path, assignment)
-        wanted = key(submission, assignment, settings)
-        old = _earlier(out / submission.folder / GRADED, wanted)
-        if old is not None:
-            done[submission] = Graded(submission, old, content.answers, False)
-        elif content.problem:
-            result = runner.empty_result(assignment, content.problem)
-            done[submission] = Graded(submission, result, content.answers, True)
-            _keep(out, submission, wanted, result)
-            progress(f"{submission.student}: {content.problem}")
+        content = _content(submission, assignment)
+        wanted = key(content.digest, assignment, settings)
+        at_once = _without_grading(out, submission, content, wanted, assignment, say)
+        if at_once:
+            done[submission] = at_once
         else:
             todo.append((submission, content, wanted))
     again = sum(not one.fresh for one in done.values())
-    progress(f"{again} graded before, {len(todo)} to grade")
+    say(f"{again} graded before, {len(todo)} to grade")
     work = [(content.cells, assignment, limits, seed) for _, content, _ in todo]
-    for number, (index, result) in enumerate(parallel.grade(work, jobs), start=1):
+    results = parallel.grade(work, jobs, groups)
+    for number, (index, result) in enumerate(results, start=1):
         submission, content, wanted = todo[index]
+        result = fit(result)
         done[submission] = Graded(submission, result, content.answers, True)
-        _keep(out, submission, wanted, result)
+        _keep(out, submission, wanted, result, say)
         problem = f"  {result.problem}" if result.problem else ""
-        progress(
+        say(
             f"[{number}/{len(todo)}] {submission.student}: {result.score:g} points, "
             f"{result.seconds:.1f} s{problem}"
         )
     return [done[submission] for submission in found]
 
 
-def _keep(out: Path, submission: Submission, wanted: str, result: Result) -> None:
-    """Keep a result for the next run."""
-    folder = out / submission.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    data = {"key": wanted, "result": dataclasses.asdict(result)}
-    files.write_text(folder / GRADED, json.dumps(data, indent=1) + "\n")
+def _make_room(out: Path) -> None:
+    """Make the folder of the students' results.
+
+    Raises:
+        UserError: something else has its name.
+    """
+    students = out / STUDENTS
+    if students.is_symlink() or (students.exists() and not students.is_dir()):
+        raise UserError(
+            f"{students}: not a folder. Fix: remove it, or name another --out."
+        )
+    students.mkdir(parents=True, exist_ok=True)
 
 
-def _earlier(path: Path, wanted: str) -> Result | None:
+def _without_grading(
+    out: Path,
+    submission: Submission,
+    content: Content,
+    wanted: str,
+    assignment: Assignment,
+    say: Callable[[str], None],
+) -> Graded | None:
+    """What an earlier run found, or that a file can't be read; None if it is to grade.
+
+    Args:
+        out: the folder of results.
+        submission: the file.
+        content: what is in it.
+        wanted: the key of a result that is still good.
+        assignment: what it answers.
+        say: called with a line if it can't be read.
+    """
+    record = _record(folder(out, submission) / GRADED)
+    old = _earlier(record, wanted)
+    if old is not None:
+        if (record.get("place"), record.get("student")) != _whose(submission):
+            _keep(out, submission, wanted, old, say)
+        return Graded(submission, old, content.answers, fresh=False)
+    if not content.problem:
+        return None
+    result = runner.empty_result(assignment, content.problem)
+    _keep(out, submission, wanted, result, say)
+    say(f"{submission.student}: {content.problem}")
+    return Graded(submission, result, content.answers, fresh=True)
+
+
+def _content(submission: Submission, assignment: Assignment) -> Content:
+    """What a submission holds."""
+    if submission.problem:
+        return submissions.unreadable(submission.problem)
+    return submissions.read(submission.path, assignment)
+
+
+def fit(result: Result) -> Result:
+    """A result with all texts made fit: any file and any page can hold them."""
+    return Result.from_json(text.everywhere(dataclasses.asdict(result)))
+
+
+def _keep(
+    out: Path,
+    submission: Submission,
+    wanted: str,
+    result: Result,
+    say: Callable[[str], None],
+) -> None:
+    """Keep a result for the next run; that it can't be kept harms nobody else."""
+    data = dataclasses.asdict(result)
+    place, student = _whose(submission)
+    record = {"key": wanted, "place": place, "student": student}
+    record |= {"sum": _sum(data), "result": data}
+    try:
+        folder(out, submission).mkdir(parents=True, exist_ok=True)
+        path = folder(out, submission) / GRADED
+        files.write_text(path, json.dumps(record, indent=1) + "\n")
+    except OSError as error:
+        say(
+            f"{submission.student}: the result can't be kept for the next run "
+            f"({error.strerror}). Fix: remove {folder(out, submission)}."
+        )
+
+
+def _whose(submission: Submission) -> tuple[str, str]:
+    """What a file is known by on the next run."""
+    return submission.place, submission.student
+
+
+def _sum(data: dict) -> str:
+    """What shows that a kept result was changed or damaged."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def _record(path: Path) -> dict:
+    """What an earlier run kept; nothing if it can't be read."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _earlier(record: dict, wanted: str) -> Result | None:
     """The result of an earlier run, if it is still good."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return Result.from_json(data["result"]) if data["key"] == wanted else None
-    except (OSError, ValueError, KeyError, TypeError):
+        good = record["key"] == wanted and record["sum"] == _sum(record["result"])
+        return Result.from_json(record["result"]) if good else None
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def remove_stale(out: Path, found: list[Submission]) -> list[str]:
     """Remove the results of submissions that are no longer there; their names."""
     names = {one.folder for one in found}
-    stale = [
-        path.parent
-        for path in sorted(out.glob(f"*/{GRADED}"))
-        if path.parent.name not in names
-    ]
-    for folder in stale:
-        shutil.rmtree(folder)
-    return [folder.name for folder in stale]
+    removed = []
+    for path in sorted(out.glob(f"{STUDENTS}/*/{GRADED}")):
+        stale = path.parent
+        if stale.name in names or stale.is_symlink():
+            continue
+        shutil.rmtree(stale, ignore_errors=True)
+        if not stale.exists():
+            removed.append(text.file_name(stale.name))
+    return removed

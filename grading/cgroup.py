@@ -22,6 +22,7 @@ from pathlib import Path
 from grading.sandbox import Limits
 
 TOP = Path("/sys/fs/cgroup")
+OWN = Path("/proc/self/cgroup")  # which group this process is in
 NEEDED = ("memory", "pids")
 WANTED = (*NEEDED, "cpu")
 STARTED = "GRADING_SCOPE"  # set in the process that systemd-run has started
@@ -117,7 +118,7 @@ def own() -> Path:
         Unavailable: the system has no groups of version 2 alone.
     """
     try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        lines = OWN.read_text().splitlines()
     except OSError:
         lines = []
     if len(lines) != 1 or not lines[0].startswith("0::/"):
@@ -125,8 +126,8 @@ def own() -> Path:
     return TOP / lines[0].removeprefix("0::/")
 
 
-def is_ours(path: Path) -> bool:
-    """Whether a group was handed over to be divided, as systemd marks it."""
+def is_marked(path: Path) -> bool:
+    """Whether systemd has marked a group as handed over; it does so as root only."""
     for name in ("user.delegate", "trusted.delegate"):
         with contextlib.suppress(OSError):
             if os.getxattr(path, name) == b"1":
@@ -145,10 +146,8 @@ def acquire(arguments: list[str]) -> Groups:
     """
     started = os.environ.pop(STARTED, "")
     path = own()
-    if is_ours(path):
+    if started or is_marked(path):
         return Groups(path)
-    if started:
-        raise Unavailable("systemd-run gave none to divide")
     program = shutil.which("systemd-run")
     if program is None:
         raise Unavailable("there is no systemd-run to ask")

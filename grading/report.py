@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import base64
 import collections
+import dataclasses
 import datetime
 import io
 import json
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 
 import jinja2
 
-from grading import manual
+from grading import batch, manual, table, text
 from grading.batch import Graded
-from grading.manual import Mark
+from grading.manual import Key, Mark
 from grading.masters import Assignment
 from grading.runner import QuestionResult
 from tools import files
 
-Marks = dict[tuple[str, str], Mark]
+Marks = dict[Key, Mark]
+BY_HAND = "manual.csv"
+RESULTS = "results.json"
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
     autoescape=True,
@@ -27,6 +31,28 @@ TEMPLATES = jinja2.Environment(
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
 )
+
+
+SLOW = (
+    "Your answer takes too long on other inputs: think of loops in Python, of work "
+    "that is done twice, of compiling again for each size."
+)
+LOST = (
+    "The process that ran your code did not survive: think of how much memory and how "
+    "much time other inputs need."
+)
+WRONG = (
+    "Your answer does not hold for all inputs that the question allows: think of "
+    "sizes, signs, limits and types that you did not try."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """What became of the reports."""
+
+    marks: Marks  # that count
+    lines: list[str]  # for the terminal: what could not be written, or does not count
 
 
 def number(value: float) -> str:
@@ -92,13 +118,25 @@ def gradescope(graded: Graded, marks: Marks) -> dict:
                     "visibility": "visible",
                 }
             )
-    return {
+    results = {
         "score": round(sum(test["score"] for test in tests), 4),
         "execution_time": round(graded.result.seconds, 2),
         "output": graded.result.problem,
         "stdout_visibility": "hidden",
         "tests": tests,
     }
+    return text.everywhere(results)
+
+
+def hint(question: QuestionResult) -> str:
+    """What a student is told of hidden tests that failed: of what kind, no more."""
+    kinds = {test.kind for test in question.tests if test.hidden and not test.passed}
+    others = [test for test in question.tests if not test.hidden]
+    if not kinds or not all(test.passed for test in others):
+        return ""
+    if kinds == {"slow"}:
+        return SLOW
+    return LOST if kinds <= {"slow", "lost"} else WRONG
 
 
 def feedback(graded: Graded, assignment: Assignment, marks: Marks) -> str:
@@ -117,10 +155,10 @@ def feedback(graded: Graded, assignment: Assignment, marks: Marks) -> str:
                 "full": points is not None and points >= question.points,
                 "open": points is None,
                 "tests": [test for test in question.tests if not test.hidden],
-                "public_passed": all(t.passed for t in question.tests if not t.hidden),
                 "hidden": len(hidden),
                 "hidden_points": sum(test.points for test in hidden if test.passed),
                 "hidden_most": sum(test.points for test in hidden),
+                "hint": hint(question),
                 "comment": mark.comment,
                 "answer": graded.answers.get(question.name, ""),
                 "manual": question.manual,
@@ -129,7 +167,7 @@ def feedback(graded: Graded, assignment: Assignment, marks: Marks) -> str:
     return TEMPLATES.get_template("feedback.html").render(
         title=assignment.title,
         student=graded.submission.student,
-        file=graded.submission.path.name,
+        file=text.file_name(graded.submission.path.name),
         problem=result.problem,
         score=total(graded, marks),
         most=maximum(assignment),
@@ -155,10 +193,10 @@ def grades(all_graded: list[Graded], assignment: Assignment, marks: Marks) -> st
                 "no" if None in points else "yes",
                 *("" if one is None else number(one) for one in points),
                 graded.result.problem,
-                graded.submission.path.name,
+                text.file_name(graded.submission.path.name),
             ]
         )
-    return "\ufeff" + manual.table(rows)
+    return table.dumps(rows)
 
 
 def question_rates(
@@ -217,12 +255,19 @@ def picture(scores: list[float], most: float, rates: list[dict]) -> bytes:
     return file.getvalue()
 
 
+def drawn(scores: list[float], most: float, rates: list[dict]) -> str:
+    """The picture in base64; nothing if matplotlib fails, for what reason ever."""
+    try:
+        return base64.b64encode(picture(scores, most, rates)).decode()
+    except Exception:
+        return ""
+
+
 def summary(all_graded: list[Graded], assignment: Assignment, marks: Marks) -> str:
     """The teacher's page: the picture, each question, each student."""
     scores = [total(graded, marks) for graded in all_graded]
     most = maximum(assignment)
     rates = question_rates(all_graded, assignment, marks)
-    drawn = base64.b64encode(picture(scores, most, rates)).decode()
     hardest = min(
         (rate for rate in rates if rate["share"] is not None),
         key=lambda rate: rate["share"],
@@ -237,7 +282,7 @@ def summary(all_graded: list[Graded], assignment: Assignment, marks: Marks) -> s
         mean=statistics.mean(scores),
         rates=rates,
         hardest=hardest,
-        picture=drawn,
+        picture=drawn(scores, most, rates),
         open=sum(
             earned(graded, question, marks) is None
             for graded in all_graded
@@ -246,7 +291,7 @@ def summary(all_graded: list[Graded], assignment: Assignment, marks: Marks) -> s
         rows=[
             {
                 "student": graded.submission.student,
-                "folder": graded.submission.folder,
+                "page": f"{batch.STUDENTS}/{graded.submission.folder}/feedback.html",
                 "score": score,
                 "problem": graded.result.problem,
                 "errors": [cell for cell in graded.result.cells if cell.error],
@@ -257,31 +302,90 @@ def summary(all_graded: list[Graded], assignment: Assignment, marks: Marks) -> s
     )
 
 
-def write(out: Path, all_graded: list[Graded], assignment: Assignment) -> Marks:
-    """Write all reports.
+def write(out: Path, all_graded: list[Graded], assignment: Assignment) -> Written:
+    """Write all reports; one that can't be written keeps no other back.
 
     Args:
-        out: the folder of results; the table manual.csv in it is read, and kept.
-        all_graded: the submissions.
+        out: the folder of results; the table manual.csv in it is read.
+        all_graded: the submissions. One whose page can't be written gets a problem.
         assignment: what they answer.
 
     Returns:
-        The marks that a person has given.
+        The marks that a person has given and that count, and what to tell the teacher.
 
     Raises:
         UserError: manual.csv is broken; nothing was written.
     """
-    by_hand = out / "manual.csv"
-    marks = manual.read(by_hand, assignment)
+    path = out / BY_HAND
+    found = manual.read(path, assignment)
+    answers = {graded.submission.student: graded.answers for graded in all_graded}
+    counted = last_marks(out, all_graded, assignment)
+    marks, unmatched = manual.match(path, found, assignment, answers, counted)
+    lines = []
     for graded in all_graded:
-        folder = out / graded.submission.folder
-        data = json.dumps(gradescope(graded, marks), indent=1) + "\n"
-        files.write_text(folder / "results.json", data)
-        page = feedback(graded, assignment, marks)
-        files.write_text(folder / "feedback.html", page)
-    if any(question.manual for question in assignment.questions):
-        answers = {graded.submission.student: graded.answers for graded in all_graded}
-        manual.write(by_hand, assignment, answers, marks)
-    files.write_text(out / "grades.csv", grades(all_graded, assignment, marks))
-    files.write_text(out / "summary.html", summary(all_graded, assignment, marks))
-    return marks
+        lines += write_student(out, graded, assignment, marks)
+    pages = {
+        "grades.csv": lambda: grades(all_graded, assignment, marks),
+        "summary.html": lambda: summary(all_graded, assignment, marks),
+    }
+    lines += [said for name in pages if (said := attempt(out / name, pages[name]))]
+    lines += unmatched
+    if unmatched or any(question.manual for question in assignment.questions):
+        keep = bool(unmatched)
+        try:
+            lines += manual.update(path, assignment, answers, marks, counted, keep)
+        except OSError as error:
+            lines.append(f"{path}: can't be written ({error.strerror}).")
+    return Written(marks, [text.one_line(line) for line in lines])
+
+
+def write_student(
+    out: Path, graded: Graded, assignment: Assignment, marks: Marks
+) -> list[str]:
+    """Write what a student and a platform read; lines about what could not be."""
+    folder = batch.folder(out, graded.submission)
+    pages = {
+        RESULTS: lambda: json.dumps(gradescope(graded, marks), indent=1) + "\n",
+        "feedback.html": lambda: feedback(graded, assignment, marks),
+    }
+    lines = []
+    for name, make in pages.items():
+        if said := attempt(folder / name, make):
+            problems = [graded.result.problem, f"{name} can't be written"]
+            graded.result.problem = "; ".join(filter(None, problems))
+            lines.append(f"{graded.submission.student}: {said}")
+    return lines
+
+
+def attempt(path: Path, make: Callable[[], str]) -> str:
+    """Write a report; why that fails, or an empty text."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write_text(path, make())
+    except Exception as error:  # of whatever kind: the other reports must be written
+        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        return f"{path}: can't be written ({reason}). Fix: remove what is in its place."
+    return ""
+
+
+def last_marks(out: Path, all_graded: list[Graded], assignment: Assignment) -> Marks:
+    """The marks that counted on the last run, as far as its results can be read."""
+    by_hand = {one.name for one in assignment.questions if one.manual}
+    found: Marks = {}
+    for graded in all_graded:
+        path = batch.folder(out, graded.submission) / RESULTS
+        try:
+            tests = (
+                json.loads(path.read_text("utf-8"))["tests"] if path.is_file() else []
+            )
+            marks = {
+                (graded.submission.student, test["number"]): Mark(
+                    float(test["score"]), str(test["output"])
+                )
+                for test in tests
+                if test["number"] in by_hand
+            }
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            continue
+        found |= marks
+    return found

@@ -280,7 +280,11 @@ def _files(limits: Limits, data: Callable[[bytes], str]) -> list[str]:
             over so, because a mount would tell where they lie.
     """
     options: list[str] = []
-    for folder in ("/etc", "/etc/ssl", INSIDE):  # bubblewrap alone would make them for root
+    for folder in (
+        "/etc",
+        "/etc/ssl",
+        INSIDE,
+    ):  # bubblewrap alone would make them for root
         options += ["--perms", "0755", "--dir", folder]
     for folder in SYSTEM:
         if Path(folder).is_symlink():

@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-import logging
+import gc
+import hashlib
+import json
+import os
 import re
-import warnings
+import stat
+import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
-
-from grading.masters import ANSWER_MARK, PLACEHOLDER, Assignment
+from grading import text, written
+from grading.masters import Assignment
 from grading.runner import Cell
 from tools.errors import UserError
 
 MAX_FILE = 30 * 2**20  # bytes of a notebook; pictures in its outputs count
 MAX_CELL = 2**20  # characters of a cell
 MAX_CELLS = 1000
+MAX_FOLDER = 110  # bytes of a folder's name, without the number of a second one
+ENDING = ".ipynb"
 IGNORED = (".ipynb_checkpoints", "__MACOSX")
 # What learning platforms add to the names of folders and files.
 ADDED = re.compile(r"_assignsubmission_(?:file|onlinetext)_?$")
+# What Windows takes for a device.
+RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
+
+
+class NotOrdinary(Exception):
+    """A folder, a link, a pipe, a device: nothing that holds a notebook."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Submission:
     """A file that was handed in."""
 
-    student: str  # what tells it from the others: a part of its path
+    student: str  # what tells it from the others: a part of its path, in one line
     path: Path
-
-    @property
-    def folder(self) -> str:
-        """The name of its folder of results: the student's, made safe for a file."""
-        return re.sub(r"[^\w. -]", "_", self.student).strip(". ") or "_"
+    folder: str = ""  # the name of its folder of results
+    place: str = ""  # its path below the folder of submissions
+    problem: str = ""  # why it can't be read, if that is known already
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,14 +53,21 @@ class Content:
     cells: list[Cell] = dataclasses.field(default_factory=list)
     answers: dict[str, str] = dataclasses.field(default_factory=dict)  # by question
     problem: str = ""  # why it can't be read
+    digest: str = ""  # of all that was read, or of the problem
 
 
-def find(folder: Path, assignment: str) -> list[Submission]:
+def find(
+    folder: Path, assignment: str, known: dict[str, str] | None = None
+) -> list[Submission]:
     """The submissions in a folder, as downloaded from a learning platform and unpacked.
+
+    Whatever can't be read is among them, with its problem.
 
     Args:
         folder: holds a notebook for each student, or a folder for each student.
         assignment: its name; what the file's name repeats of it is left out.
+        known: the students of an earlier run, by their files' paths below the folder;
+            they keep their names, whoever comes later.
 
     Raises:
         UserError: there is no such folder, or no notebook in it.
@@ -57,133 +75,244 @@ def find(folder: Path, assignment: str) -> list[Submission]:
     if not folder.is_dir():
         hint = "unpack it first" if folder.is_file() else "see SUBMISSIONS"
         raise UserError(f"{folder}: no such folder. Fix: {hint}.")
-    paths = sorted(
-        path
-        for path in folder.rglob("*.ipynb")
-        if not any(
-            part in IGNORED or part.startswith(".")
-            for part in path.relative_to(folder).parts
-        )
-    )
-    if not paths:
+    problems = {path.relative_to(folder): said for path, said in _walk(folder)}
+    if Path() in problems:
+        raise UserError(f"{folder}: {problems[Path()]}. Fix: see its permissions.")
+    if not problems:
         raise UserError(
             f"{folder}: holds no notebook (*.ipynb). "
             "Fix: name the folder with the students' files."
         )
-    names = [_name(path.relative_to(folder), assignment, short=True) for path in paths]
+    places = sorted(problems)
+    students = _students(places, assignment, known or {}, problems)
     taken: set[str] = set()
-    found: list[Submission] = []
-    for path, name in zip(paths, names, strict=True):
-        if names.count(name) > 1:
-            name = _name(path.relative_to(folder), assignment, short=False)
-        one = Submission(name, path)
-        number = 2
-        while one.folder.casefold() in taken:
-            one = Submission(f"{name} ({number})", path)
-            number += 1
-        taken.add(one.folder.casefold())
-        found.append(one)
+    folders = {place: _free(folder_name(name), taken) for place, name in students}
+    return [
+        Submission(name, folder / place, folders[place], str(place), problems[place])
+        for place, name in sorted(students)
+    ]
+
+
+def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Each notebook below a folder, and each folder that can't be read, with why.
+
+    Links are not followed. (os.walk would end at a folder nested a thousand deep.)
+    """
+    waiting = [folder]
+    while waiting:
+        current = waiting.pop()
+        try:
+            with os.scandir(current) as entries:
+                inside = [
+                    (Path(one.path), one.is_dir(follow_symlinks=False))
+                    for one in entries
+                    if not _ignored(one.name)
+                ]
+        except OSError as error:
+            yield current, f"the folder can't be read ({error.strerror})"
+            continue
+        for path, is_folder in inside:
+            if path.name.lower().endswith(ENDING):
+                yield path, ""
+            if is_folder:
+                waiting.append(path)
+
+
+def _ignored(name: str) -> bool:
+    """Whether a file or folder is none of a student's: hidden ones are not."""
+    only_dots = not name.removesuffix(ENDING).strip(".")
+    return name in IGNORED or (name.startswith(".") and not only_dots)
+
+
+def _students(
+    places: list[Path], assignment: str, known: dict[str, str], problems: dict
+) -> list[tuple[Path, str]]:
+    """Whose each file is: those known from an earlier run first."""
+
+    def name(place: Path, short: bool) -> str:
+        return _name(place, assignment, short, is_folder=bool(problems[place]))
+
+    shorts = {place: name(place, short=True) for place in places}
+    files = collections.Counter(_same(short) for short in shorts.values())
+    taken: set[str] = set()
+    found = [
+        (place, _free(known[str(place)], taken))
+        for place in places
+        if str(place) in known
+    ]
+    for place, short in shorts.items():
+        if str(place) not in known:
+            alone = files[_same(short)] == 1 and _same(short) not in taken
+            wanted = short if alone else name(place, short=False)
+            found.append((place, _free(wanted, taken)))
     return found
 
 
-def _name(path: Path, assignment: str, short: bool) -> str:
+def _name(place: Path, assignment: str, short: bool, is_folder: bool) -> str:
     """Whose a file is: its folder's name, or its own without the assignment's."""
-    stem = path.stem
+    stem = place.name if is_folder else place.stem
     own = re.sub(rf"[\s_-]*{re.escape(assignment)}(?:[\s_-]*\(?\d+\)?)?$", "", stem)
-    own = own or stem
-    if len(path.parts) == 1:
-        name = own if short else stem
+    if len(place.parts) == 1:
+        name = own if short and own else stem
     else:
-        name = ADDED.sub("", path.parts[0])
+        name = ADDED.sub("", place.parts[0])
         if not short:
-            name = f"{name} - {' - '.join([*path.parts[1:-1], stem])}"
-    return name.encode(errors="replace").decode()
+            name = f"{name} - {' - '.join([*place.parts[1:-1], stem])}"
+    return text.file_name(name).strip() or "_"
+
+
+def _same(name: str) -> str:
+    """What is equal for names that a person, or a file system, may take for one."""
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, with a number if it is taken already; then it is taken."""
+    free, number = name, 2
+    while _same(free) in taken:
+        free = f"{name} ({number})"
+        number += 1
+    taken.add(_same(free))
+    return free
+
+
+def folder_name(student: str) -> str:
+    """A student's name made safe for a folder, on any file system."""
+    name = unicodedata.normalize("NFC", student)
+    name = re.sub(r"[^\w. -]", "_", name).strip(". ") or "_"
+    if RESERVED.fullmatch(name):
+        name = f"_{name}"
+    if len(name.encode()) <= MAX_FOLDER:
+        return name
+    digest = hashlib.sha256(student.encode()).hexdigest()[:8]
+    start = name.encode()[: MAX_FOLDER - 9].decode(errors="ignore").strip(". ")
+    return f"{start}-{digest}"
 
 
 def read(path: Path, assignment: Assignment) -> Content:
-    """What a submission holds; whatever is wrong with it is told, never raised."""
+    """What a submission holds; whatever is wrong with it is told, never raised.
+
+    The file is read once: what is graded is what the digest was made of.
+    """
+    data = b""
     try:
-        if path.is_symlink() or not path.is_file():
-            return Content(problem="this is no ordinary file")
-        size = path.stat().st_size
-        if size > MAX_FILE:
-            return Content(
-                problem=f"the file is too large: {size / 2**20:.0f} MiB, and at most "
-                f"{MAX_FILE / 2**20:.0f} are read. Fix: clear the outputs."
-            )
-        text = path.read_text(encoding="utf-8")
-        if not text.strip():
-            return Content(problem="the file is empty")
-        notebook = _parse(text)
-        cells = [_cell(cell) for cell in notebook.cells]
+        data = _bytes(path)
+        problem, cells = _problem(data), []
+        if not problem:
+            cells = _cells(data)
+            problem = _problem_of_cells(cells)
+    except NotOrdinary:
+        problem = "this is no ordinary file"
     except OSError as error:
-        return Content(problem=f"the file can't be read ({error.strerror})")
-    except Exception as error:  # UnicodeDecodeError, RecursionError, nbformat's own
+        problem = f"the file can't be read ({error.strerror})"
+    except Exception as error:  # UnicodeDecodeError, RecursionError, MemoryError, ...
         reason = " ".join(str(error).split())[:120] or type(error).__name__
-        return Content(problem=f"this is not a notebook ({reason})")
-    if len(cells) > MAX_CELLS:
-        return Content(problem=f"the notebook has more than {MAX_CELLS} cells")
-    for number, (_, source) in enumerate(cells, start=1):
-        if len(source) > MAX_CELL:
-            return Content(
-                problem=f"cell {number} is longer than {MAX_CELL} characters"
-            )
+        problem = f"this is not a notebook ({text.one_line(reason)})"
+    if problem:
+        return unreadable(problem, data)
     code = [
         Cell(number, source)
         for number, (kind, source) in enumerate(cells, start=1)
         if kind == "code" and source.strip()
     ]
-    return Content(code, written_answers(cells, assignment))
+    answers = {
+        name: text.several_lines(answer)
+        for name, answer in written.answers(cells, assignment).items()
+    }
+    return Content(code, answers, digest=hashlib.sha256(data).hexdigest())
 
 
-def _parse(text: str) -> nbformat.NotebookNode:
-    """A notebook from its text; nbformat's complaints are not for the terminal."""
-    logger = logging.getLogger("traitlets")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            return nbformat.reads(text, as_version=4)
-    finally:
-        logger.setLevel(level)
-
-
-def _cell(cell: nbformat.NotebookNode) -> tuple[str, str]:
-    """A cell's kind and source."""
-    kind, source = cell["cell_type"], cell["source"]
-    if not isinstance(kind, str) or not isinstance(source, str):
-        raise TypeError("a cell's source is no text")
-    return kind, source
-
-
-def written_answers(
-    cells: list[tuple[str, str]], assignment: Assignment
-) -> dict[str, str]:
-    """What the student wrote to the questions that a person grades.
-
-    An answer starts at its mark, and goes on in the text cells below it up to the next
-    heading or code cell.
+def unreadable(problem: str, data: bytes = b"") -> Content:
+    """The content of a submission that can't be read.
 
     Args:
-        cells: kind and source of each cell.
-        assignment: names the questions.
-
-    Returns:
-        The answer to each of these questions; an empty text where there is none.
+        problem: why.
+        data: as much of the file as was read.
     """
-    answers = {one.name: "" for one in assignment.questions if one.manual}
-    current = ""
-    for kind, source in cells:
-        mark = ANSWER_MARK.search(source)
-        if kind != "markdown":
-            current = ""
-            continue
-        if mark and mark["question"] in answers:
-            current = mark["question"]
-            source = source.replace(mark[0], "", 1)
-        elif source.lstrip().startswith("#"):
-            current = ""
-        if current:
-            text = source.replace(PLACEHOLDER, "").strip()
-            answers[current] = f"{answers[current]}\n\n{text}".strip()
-    return answers
+    digest = hashlib.sha256(problem.encode() + data).hexdigest()
+    return Content(problem=problem, digest=digest)
+
+
+def _bytes(path: Path) -> bytes:
+    """A file's bytes, at most one more than a notebook may have.
+
+    A link is not followed, a pipe is not waited for, and a file that grows has an end.
+
+    Raises:
+        NotOrdinary: it is something else than a file.
+        OSError: it can't be read.
+    """
+    if not stat.S_ISREG(path.lstat().st_mode):  # some devices act on being opened
+        raise NotOrdinary
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise NotOrdinary
+        return file.read(MAX_FILE + 1)
+
+
+def _problem(data: bytes) -> str:
+    """What keeps a file from being parsed; an empty text if nothing does."""
+    if not data.strip():
+        return "the file is empty"
+    if len(data) > MAX_FILE:
+        return (
+            f"the file is too large: at most {MAX_FILE / 2**20:.0f} MiB are read. "
+            "Fix: clear the outputs"
+        )
+    return ""
+
+
+def _problem_of_cells(cells: list[tuple[str, str]]) -> str:
+    """What keeps cells from being run; an empty text if nothing does."""
+    if len(cells) > MAX_CELLS:
+        return f"the notebook has more than {MAX_CELLS} cells"
+    for number, (_, source) in enumerate(cells, start=1):
+        if len(source) > MAX_CELL:
+            return f"cell {number} is longer than {MAX_CELL} characters"
+    return ""
+
+
+def _cells(data: bytes) -> list[tuple[str, str]]:
+    """Kind and source of each cell of a notebook, in nbformat 4, 3 or 2.
+
+    Nothing else of the file counts, so nothing else in it can be broken. (nbformat
+    would look at each of a million outputs.)
+
+    Raises:
+        Exception: of many kinds, if this is no notebook.
+    """
+    notebook = _parse(data)
+    if not isinstance(notebook, dict) or not {"cells", "worksheets"} & notebook.keys():
+        raise ValueError("it has no cells")
+    if "cells" in notebook:
+        cells = notebook["cells"]
+    else:  # before nbformat 4
+        cells = [cell for sheet in notebook["worksheets"] for cell in sheet["cells"]]
+    if not isinstance(cells, list):
+        raise ValueError("its cells are no list")
+    return [_cell(number, cell) for number, cell in enumerate(cells, start=1)]
+
+
+def _parse(data: bytes):
+    """The value that a JSON text stands for: UTF-8, -16 or -32, with a mark or without.
+
+    Python's search for garbage would take most of the time of a deep one.
+    """
+    gc.disable()
+    try:
+        return json.loads(data)
+    finally:
+        gc.enable()
+
+
+def _cell(number: int, cell) -> tuple[str, str]:
+    """A cell's kind and source."""
+    if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
+        raise ValueError(f"cell {number} has no type")
+    source = cell.get("source", cell.get("input"))  # `input` before nbformat 4
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        raise ValueError(f"the source of cell {number} is no text")
+    return cell["cell_type"], source

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import unicodedata
+
 JOINERS = "\u200c\u200d"  # Persian names and some emoji need them
 
 
@@ -11,16 +14,39 @@ def one_line(text: str) -> str:
     Control characters, line ends, marks that change the direction of writing, and
     surrogates (which UTF-8 can't hold) are escaped: `a\\nb`, `\\x1b`, `\\u202e`.
     """
-    return "".join(
-        one if one.isprintable() or one in JOINERS else _escape(one) for one in text
-    )
+    return "".join(one if _is_harmless(one) else _escape(one) for one in text)
 
 
 def several_lines(text: str) -> str:
     """The same for a text that may have line ends and tabs."""
     return "".join(
-        one if one.isprintable() or one in JOINERS or one in "\n\t" else _escape(one)
+        one if _is_harmless(one) or one in "\n\t" else _escape(one)
         for one in text.replace("\r\n", "\n")
+    )
+
+
+def everywhere(data):
+    """Data as JSON has them, with all texts in them made fit."""
+    if isinstance(data, str):
+        return several_lines(data)
+    if isinstance(data, list):
+        return [everywhere(one) for one in data]
+    if isinstance(data, dict):
+        return {key: everywhere(one) for key, one in data.items()}
+    return data
+
+
+def file_name(name: str) -> str:
+    """A file's name in one line; bytes that are no UTF-8 stand there as `\\xfc`."""
+    return one_line(os.fsencode(name).decode("utf-8", "backslashreplace"))
+
+
+def _is_harmless(character: str) -> bool:
+    """Whether a character is printable, or a space of some width."""
+    return (
+        character.isprintable()
+        or character in JOINERS
+        or unicodedata.category(character) == "Zs"
     )
 
 

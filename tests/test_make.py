@@ -24,7 +24,7 @@ fi
 case $VENV_VERSION$2 in 3*version_info*) echo "$VENV_VERSION" && exit ;; esac
 exec PYTHON "$@"
 """
-OUTER = ("MAKE", "MFLAGS", "PYTHON", "NB", "PORT", "TASK", "PIP_")
+OUTER = ("MAKE", "MFLAGS", "PYTHON", "PYTEST", "NB", "PORT", "TASK", "TESTS", "PIP_")
 
 
 def script(path, text):
@@ -357,3 +357,153 @@ def test_the_settings_for_serving_are_those_of_the_book():
     conf = Path(serve.__file__).with_name("conf.py")
     exec(conf.read_text(), {"__file__": str(conf)}, names)
     assert names["SETTINGS"]["external_toc_path"] == str(ROOT / "_toc.yml")
+
+
+# Tests and grading
+
+
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [
+        ([], "notebooks tests"),
+        (["TESTS=tests/test_form.py"], "tests/test_form.py"),
+        (["TESTS=tests/a.py tests/b.py", "PYTEST_ARGS=-x"], "tests/a.py tests/b.py -x"),
+    ],
+    ids=["all", "one", "two"],
+)
+def test_what_pytest_runs_can_be_chosen(ready, words, end):
+    printed = make(ready, "-n", "test", *words).stdout
+    assert re.search(
+        rf"(?m)-m pytest -n 2 --dist loadscope {re.escape(end)}\s*$", printed
+    )
+
+
+def test_no_shell_stands_between_make_and_the_grader(ready):
+    program = (
+        "import psutil, sys\nprint(psutil.Process().parent().name(), *sys.argv[1:])"
+    )
+    script(ready / "grading/__main__.py", program)
+    result = make(ready, "grade", "SUBMISSIONS=in", "ASSIGNMENT=1", 'ARGS=--seed "a b"')
+    assert result.stdout == "make grade in 1 --seed a b\n", result.stderr
+
+
+# What CI calls. Only root can become another user, so these tests run it among programs
+# that take the place of those it needs for that.
+
+CI_PROGRAMS = {
+    "id": 'echo "$ID"',
+    "apt-get": 'echo apt-get "$@" >>"$LOG"',
+    "useradd": 'echo "${!#}" >"$USERS/name" && mkdir "$USERS/home"',
+    "userdel": 'echo userdel "${@:1:$#-1}" >>"$LOG"',
+    "find": 'echo find "$@" >>"$LOG"',
+    "getent": 'echo "$2:x:1001:1001::$USERS/home:/bin/sh"',
+    "chown": 'test "$*" = "-R $(cat "$USERS/name"): $USERS/home"; touch "$USERS/owned"',
+    "make": 'echo make "$@" in "$PWD" >>"$LOG"; exit "$STATUS"',
+    "runuser": """
+test "$1 $2 $3 $4" = "-u $(cat "$USERS/name") -- env" && shift 4
+while [[ $1 = *=* ]]; do export "$1"; shift; done
+echo "$@" in "$PWD" with "$HOME" "$USER" "$PIP_FIND_LINKS" "${XDG_CACHE_HOME-}" >>"$LOG"
+test -e "$USERS/owned"
+test ! -e .venv
+mkdir -p .venv/bin
+cat >.venv/bin/python <<'END'
+#!/bin/sh
+echo python "$@" in "$PWD" with "$HOME" >>"$LOG"
+exit "$STATUS_AS_ROOT"
+END
+chmod +x .venv/bin/python
+exit "$STATUS"
+""",
+}
+
+
+@pytest.fixture
+def ci(house, tmp_path):
+    """Calls .ci/run; what it returns gets `log`, what the other programs were told."""
+    shutil.copytree(ROOT / ".ci", house / ".ci")
+    script(house / ".venv/bin/python", "#!/bin/sh\nexit 1\n")
+    script(house / "tests/test_grading.py", "")
+    script(house / "tests/test_gradescope.py", "")
+    who = ["-c", "user.name=x", "-c", "user.email=x@y"]
+    (house / ".gitignore").write_text(".venv/\n")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run(["git", *who, *words], cwd=house, check=True)
+    (house / "README.md").write_text("changed")
+    (house / "_config.yml").unlink()
+    for name, text in CI_PROGRAMS.items():
+        script(tmp_path / "programs" / name, f"#!/usr/bin/env bash\nset -eu\n{text}\n")
+    log, users = tmp_path / "log", tmp_path / "users"
+    users.mkdir()
+
+    def call(**environment):
+        settings = {"ID": "0", "STATUS": "0", "STATUS_AS_ROOT": "0", "HOME": "/of/root"}
+        settings |= {"LOG": str(log), "USERS": str(users), "PIP_FIND_LINKS": "/wheels"}
+        settings["PATH"] = f"{tmp_path / 'programs'}:{os.environ['PATH']}"
+        settings["XDG_CACHE_HOME"] = "/of/root/cache"
+        settings["GIT_TEST_ASSUME_DIFFERENT_OWNER"] = "1"
+        result = run(house, ".ci/run", **settings | environment)
+        result.log = log.read_text().splitlines()
+        result.log = [line for line in result.log if not line.startswith("apt-get")]
+        result.user = users / "name"
+        result.home = users / "home"
+        return result
+
+    return call
+
+
+@pytest.mark.parametrize("status", [0, 2])
+def test_ci_is_make_test_to_an_ordinary_user(ci, house, status):
+    result = ci(ID="1000", STATUS=str(status))
+    assert result.returncode == status
+    assert result.log == [f"make test in {house}"]
+    assert not result.home.exists()
+
+
+def test_ci_as_root_makes_a_user_and_runs_the_grader_again(ci):
+    result = ci()
+    user, home, copy = (
+        result.user.read_text().strip(),
+        result.home,
+        result.home / "book",
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.log == [
+        f"make test in {copy} with {home} {user} /wheels ",
+        "python -m pytest -n 2 --dist loadscope tests/test_gradescope.py "
+        f"tests/test_grading.py in {copy} with /of/root",
+        f"find /tmp -maxdepth 1 -user {user} -exec rm -rf {{}} +",
+        "userdel --force --remove",
+    ]
+
+
+def test_ci_as_root_tests_the_commits_and_the_changes(ci):
+    copy = ci().home / "book"
+    git = ["git", "-C", str(copy)]
+    subject = subprocess.check_output([*git, "log", "--format=%s"], text=True)
+    changes = subprocess.check_output([*git, "status", "--short"], text=True)
+    assert (subject, changes) == ("first\n", " M README.md\n D _config.yml\n")
+    assert (copy / "README.md").read_text() == "changed"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status", "runs"),
+    [({"STATUS": "2"}, 2, 1), ({"STATUS_AS_ROOT": "1"}, 1, 2)],
+    ids=["as a user", "as root"],
+)
+def test_ci_fails_with_its_first_failing_part_and_keeps_the_copy(
+    ci, statuses, status, runs
+):
+    result = ci(**statuses)
+    assert result.returncode == status
+    assert len(result.log) == runs + 1
+    assert result.log[-1] == "userdel --force"
+    assert f"in {result.home}/book, which stays if one fails" in result.stderr
+
+
+def test_ci_says_what_it_lacks(ci, house, tmp_path):
+    for name in ("bash", "dirname"):
+        (tmp_path / "few" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "few" / name).symlink_to(shutil.which(name))
+    script(tmp_path / "few" / "id", "#!/bin/sh\necho 0\n")
+    line = the_error(run(house, "bash", ".ci/run", PATH=str(tmp_path / "few")))
+    assert line.startswith("error: there is no useradd here. Fix: ")

@@ -165,3 +165,32 @@ def test_make_test_takes_the_options_that_the_workflows_give():
     assert re.search(r"pytest\b.* --this-option", printed.stdout)
     assert "CONSTRAINTS=" in used
     assert re.search(r"\$\{?CONSTRAINTS\b", (ROOT / "tools/bootstrap.sh").read_text())
+
+
+AS_ROOT = r"(?m)^{} -m pytest -n 2 --dist loadscope tests/test_grad\*\.py( |$)"
+
+
+def test_the_graders_tests_run_as_an_ordinary_user_and_as_root():
+    steps = load(ROOT / ".github/workflows/ci.yml")["jobs"]["test"]["steps"]
+    scripts = [step.get("run", "") for step in steps]
+    (whole,) = (n for n, text in enumerate(scripts) if text.startswith("make test "))
+    (again,) = (n for n, text in enumerate(scripts) if "sudo .venv" in text)
+    assert whole < again
+    assert re.search(AS_ROOT.format("sudo .venv/bin/python"), scripts[again])
+    script = (ROOT / ".ci/run").read_text()
+    assert re.search(AS_ROOT.format(".venv/bin/python"), script)
+
+
+def test_a_test_that_only_root_can_run_is_one_of_the_graders():
+    tests = (ROOT / "tests").glob("test_*.py")
+    asks = r"geteuid\(\) [!=]= 0"
+    for_root = {x.name for x in tests if re.search(asks, x.read_text())}
+    assert for_root
+    assert {x for x in for_root if not x.startswith("test_grad")} == set()
+
+
+@pytest.mark.parametrize("name", [".ci/run", "tools/bootstrap.sh"])
+def test_a_script_of_the_shell_is_sound(name):
+    checker = workflows.program("shellcheck")
+    done = subprocess.run([checker, ROOT / name], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
