@@ -255,7 +255,16 @@ def _otter(path: Path, master: nbformat.NotebookNode) -> dict:
 def _tidy(path: Path, folder: Path) -> None:
     """Break long lines of test files: a failed check shows its line to the student."""
     done = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "--isolated", "-q", str(folder)],
+        [
+            sys.executable,
+            "-m",
+            "ruff",
+            "format",
+            "--isolated",
+            "--no-cache",
+            "-q",
+            folder,
+        ],
         capture_output=True,
         text=True,
     )

@@ -15,6 +15,7 @@ from tools.chapters import ROOT
 
 pytestmark = class_factory.NEEDS_SANDBOX
 
+STUDENTS = "students"  # the folder of their results
 LIMITS = [
     "--cell-seconds=4",
     "--call-seconds=3",
@@ -59,7 +60,7 @@ def scores(run):
 @pytest.mark.parametrize("name", class_factory.ALL)
 def test_a_submission_gets_what_its_honest_answers_deserve(name, run, scores):
     wanted = class_factory.ALL[name]
-    graded = json.loads((run[0] / "students" / name / "graded.json").read_text())[
+    graded = json.loads((run[0] / STUDENTS / name / "graded.json").read_text())[
         "result"
     ]
     details = json.dumps(graded, indent=1)
@@ -78,10 +79,10 @@ def test_the_maximum_comes_from_the_tests_and_the_questions(scores):
 
 def test_every_submission_has_its_report_and_its_feedback(run):
     for name, wanted in class_factory.ALL.items():
-        results = json.loads((run[0] / "students" / name / "results.json").read_text())
+        results = json.loads((run[0] / STUDENTS / name / "results.json").read_text())
         assert results["score"] == wanted.score
         assert sum(test["max_score"] for test in results["tests"]) == class_factory.FULL
-        assert (run[0] / "students" / name / "feedback.html").stat().st_size > 1000
+        assert (run[0] / STUDENTS / name / "feedback.html").stat().st_size > 1000
 
 
 def test_nothing_was_left_outside_the_sandbox(run):
@@ -109,28 +110,26 @@ def test_the_run_shows_its_progress(run):
 
 def test_feedback_shows_no_hidden_test(run):
     for name in class_factory.ALL:
-        page = (run[0] / "students" / name / "feedback.html").read_text()
+        page = (run[0] / STUDENTS / name / "feedback.html").read_text()
         assert "THE-HIDDEN-MESSAGE" not in page
         assert "other inputs (" not in page
         assert "other sizes" not in page
 
 
 def test_feedback_escapes_what_students_wrote(run):
-    page = (run[0] / "students" / "markup-in-the-report" / "feedback.html").read_text()
+    page = (run[0] / STUDENTS / "markup-in-the-report" / "feedback.html").read_text()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
     assert "{{ 7 * 7 }}" in page
 
 
 def test_feedback_carries_no_hidden_input(run):
-    page = (
-        run[0] / "students" / "smuggles-hidden-inputs" / "feedback.html"
-    ).read_text()
+    page = (run[0] / STUDENTS / "smuggles-hidden-inputs" / "feedback.html").read_text()
     assert "smuggled [3]" in page  # what the public test has shown anyway
 
 
 def test_gradescope_hides_what_is_hidden(run):
-    results = json.loads((run[0] / "students" / "wrong" / "results.json").read_text())
+    results = json.loads((run[0] / STUDENTS / "wrong" / "results.json").read_text())
     seen = {test["name"]: test["visibility"] for test in results["tests"]}
     assert seen["Question 1: softmax (q1 form)"] == "visible"
     assert seen["Question 1: softmax (q1 other inputs)"] == "hidden"
@@ -146,6 +145,6 @@ def test_the_summary_names_what_failed_most(run):
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has one user id only")
 def test_as_root_the_students_code_runs_as_nobody(run):
     graded = json.loads(
-        (run[0] / "students" / "writes-into-processes" / "graded.json").read_text()
+        (run[0] / STUDENTS / "writes-into-processes" / "graded.json").read_text()
     )
     assert any("uid 65534" in cell["error"] for cell in graded["result"]["cells"])
