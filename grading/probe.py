@@ -79,6 +79,8 @@ def _remedy(said: str) -> str:
             "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or grade as "
             "root."
         )
+    if "libseccomp" in said:
+        return "install libseccomp (Debian, Ubuntu: apt-get install libseccomp2)."
     if "unknown option" in said.lower():
         return "install bubblewrap 0.8 or later."
     if Path("/.dockerenv").exists() or "ermi" in said or "perat" in said:
