@@ -106,6 +106,12 @@ def _edit_checks(result: nbformat.NotebookNode) -> None:
             cell.source = "grader.check('q1')"
 
 
+def _add_a_surrogate(result: nbformat.NotebookNode) -> None:
+    """Write a lone surrogate into the answer that a person grades."""
+    for cell in result.cells:
+        cell.source = cell.source.replace(masters.PLACEHOLDER, "Because \ud800.")
+
+
 # The protocol's pipe, from inside: what the worker was started with.
 PIPE = "import os, sys, json, struct\npipe = int(sys.argv[2])\n"
 
@@ -149,6 +155,22 @@ HONEST = {
     "installs": case(
         "%pip install nothing\n!pip install nothing\nbytes_q3 = 4", score=5
     ),
+    "installs-on-several-lines": case(
+        "!pip install a \\\n    b\nbytes_q3 = 4\n%pip install c \\\n    d", score=5
+    ),
+    "a-long-cell": case(
+        "x = '" + "é" * 800_000 + "'\nbytes_q3 = 4 * (len(x) == 800_000)", score=5
+    ),
+    "a-byte-order-mark": Case("\ufeff" + masters.dumps(notebook()), FULL),
+    "a-surrogate-in-an-error": case("raise ValueError('\\ud800')", says=r"\\ud800"),
+    "a-surrogate-in-a-source": case("x = '\ud800'", says=r"Unicode|surrogate"),
+    "a-surrogate-in-an-answer": case(
+        "def dense(inputs, units): raise ValueError('\\ud800')\nbytes_q3 = '\\udcff'"
+    ),
+    "a-surrogate-in-what-it-prints": case(
+        "import os\nos.write(1, b'\\xed\\xa0\\x80')\nprint('\\ud800')", says="surrogate"
+    ),
+    "a-surrogate-in-a-text": Case(edited(_add_a_surrogate), FULL),
     "downloads": case(
         "import urllib.request\nurllib.request.urlopen('http://192.0.2.1')",
         says="unreachable",
@@ -448,4 +470,5 @@ def write_all(folder: Path, cases: dict[str, Case] = ALL) -> None:
     """Write submissions as a learning platform names them."""
     folder.mkdir(parents=True)
     for name, one in cases.items():
-        (folder / f"{name}_mini.ipynb").write_text(one.text, encoding="utf-8")
+        data = one.text.encode(errors="backslashreplace")  # as JSON has surrogates
+        (folder / f"{name}_mini.ipynb").write_bytes(data)
