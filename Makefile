@@ -1,9 +1,12 @@
 # The commands of this book: `make help` lists them.
 # PYTHON=/path/to/python3.13 names the Python that .venv is made with, and
 # CONSTRAINTS=constraints/colab.txt other versions (CONSTRAINTS= takes the newest).
+# TESTS="notebooks/04-place-operations.ipynb tests/test_form.py" has `make test` run these
+# alone, and PYTEST_ARGS=-x hands options on to pytest.
 .DEFAULT_GOAL := help
 .PHONY: help book test serve lab sync refresh measure assignments grade lint clean
 RUN := .venv/bin/python -m
+TESTS ?= notebooks tests
 CODE := benchmarks grading tools tests snippets book/_ext conftest.py
 
 help: ## list these commands
@@ -20,7 +23,7 @@ test: ## run all checks: notebooks, claims, tools, form, site in a browser
 	@$(MAKE) --no-print-directory book
 	@$(RUN) tools.chromium
 	@$(RUN) grading sandbox --get
-	@$(RUN) pytest -n 2 --dist loadscope notebooks tests $(PYTEST_ARGS)
+	@$(RUN) pytest -n 2 --dist loadscope $(TESTS) $(PYTEST_ARGS)
 
 serve: ## show the site and build it again after each change [PORT=8000]
 	@TASK=serve sh tools/bootstrap.sh book
@@ -47,9 +50,9 @@ assignments: ## make the students' notebooks from assignments/masters
 	@$(RUN) grading assign
 
 grade: ## grade a folder of notebooks: SUBMISSIONS=folder ASSIGNMENT=2 [ARGS=--help]
-	@test -n "$(and $(SUBMISSIONS),$(ASSIGNMENT))$(ARGS)" || { echo "error: what shall be graded? Fix: make grade SUBMISSIONS=folder ASSIGNMENT=1" >&2; exit 1; }
+	@test -n "$(if $(and $(SUBMISSIONS),$(ASSIGNMENT))$(ARGS),yes)" || { echo "error: what shall be graded? Fix: make grade SUBMISSIONS=folder ASSIGNMENT=1" >&2; exit 1; }
 	@TASK=grade sh tools/bootstrap.sh all
-	@$(RUN) grading grade $(if $(SUBMISSIONS),'$(SUBMISSIONS)') $(if $(ASSIGNMENT),'$(ASSIGNMENT)') $(ARGS)
+	@exec $(RUN) grading grade $(if $(SUBMISSIONS),'$(SUBMISSIONS)') $(if $(ASSIGNMENT),'$(ASSIGNMENT)') $(ARGS)
 
 lint: ## check code, spelling, the notebooks' form and the workflows
 	@TASK=lint sh tools/bootstrap.sh all

@@ -10,6 +10,7 @@ from grading import sandbox
 from grading.sandbox import NoSandbox
 from grading.session import Session, WorkerLost
 
+NAMESPACES = ("ipc", "mnt", "net", "pid", "user", "uts")
 CANARY = "GRADING_CANARY"  # a variable that nothing inside may see
 PROBE = """
 import os, socket
@@ -24,8 +25,13 @@ try:
     raise AssertionError("the network can be reached")
 except OSError as error:
     assert not isinstance(error, TimeoutError), "the network may be reached"
+for name, outside in OUTSIDE.items():
+    try:
+        shared = os.readlink(f"/proc/self/ns/{name}") == outside
+    except OSError:
+        shared = True
+    assert not shared, f"the namespace {name} is the grader's own"
 seen = [name for name in os.listdir("/proc") if name.isdigit()]
-assert len(seen) < 10, "other processes can be seen"
 for number in seen:
     try:
         told = open(f"/proc/{number}/environ", "rb").read()
@@ -52,7 +58,9 @@ def check() -> None:
     session = None
     try:
         session = Session(sandbox.Limits())
-        error = session.run(PROBE, 60)
+        own = Path("/proc/self/ns")
+        outside = {name: str((own / name).readlink()) for name in NAMESPACES}
+        error = session.run(f"OUTSIDE = {outside}\n{PROBE}", 60)
     except WorkerLost as lost:
         error = {"message": str(lost)}
     except OSError as refused:

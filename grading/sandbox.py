@@ -12,6 +12,7 @@ import functools
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -59,6 +60,7 @@ class Limits:
     output_bytes: int = 64 * 2**20  # what a cell or a call prints
     processes: int = 400  # threads included
     sockets: int = 500
+    files: int = 8192  # open at the same time, by the processes that have many
     restarts: int = 6  # new workers after one was lost
 
     def of_process(self) -> dict[str, int]:
@@ -68,7 +70,7 @@ class Limits:
             "AS": self.address_bytes,
             "CPU": int(self.total_seconds * max(2, len(os.sched_getaffinity(0)))),
             "FSIZE": self.disk_bytes,
-            "NOFILE": 1024,
+            "NOFILE": 512,
             "CORE": 1,  # at 0, a core would still go to a program that collects them
             "MSGQUEUE": 0,
             "NICE": 0,
@@ -173,6 +175,7 @@ class Sandbox:
             watched = {
                 "memory": self.limits.memory_bytes,
                 "sockets": self.limits.sockets,
+                "files": self.limits.files,
                 "folders": IN_MEMORY,
             }
             warden = [sys.executable, "-I", "-S", "-B", f"{INSIDE}/{WARDEN}"]
@@ -222,6 +225,12 @@ class Sandbox:
     def end(self) -> None:
         """End it and everything in it."""
         if self.process:
+            own = self.process.pid
+            with contextlib.suppress(OSError):  # one that is not set up yet would stay
+                for child in (
+                    Path(f"/proc/{own}/task/{own}/children").read_text().split()
+                ):
+                    os.kill(int(child), signal.SIGKILL)
             self.process.kill()
             self.process.wait()
         if self.warden:

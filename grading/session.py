@@ -204,7 +204,8 @@ class Session:
         self.place.go()
         self.printed, printed = b"", 0
         left = memoryview(frame)
-        with selectors.DefaultSelector() as selector:
+        # Not epoll: a user has only so many of its watches, and a worker can take them.
+        with selectors.PollSelector() as selector:
             selector.register(self.answers, selectors.EVENT_READ)
             selector.register(self.output, selectors.EVENT_READ)
             if left:
@@ -256,7 +257,7 @@ class Session:
 
     def _readable(self) -> bool:
         """Whether an answer is there that nobody asked for."""
-        with selectors.DefaultSelector() as selector:
+        with selectors.PollSelector() as selector:
             selector.register(self.answers, selectors.EVENT_READ)
             ready = bool(selector.select(0))
         if ready:  # or the end: the worker is gone

@@ -3,8 +3,8 @@
     python -I -S warden.py CONTROL LIMITS COMMAND...
 
 CONTROL is the descriptor of a socket, LIMITS is JSON: {"memory": bytes, "sockets": 500,
-"folders": ["/tmp"]}, COMMAND starts the inner sandbox. The warden lives in the outer
-one, so it sees the processes inside, and they see neither it nor any other of them.
+"files": 8192, "folders": ["/tmp"]}, COMMAND starts the inner sandbox. The warden lives
+in the outer one, so it sees the processes inside, and they can't reach it.
 
 The grader writes one letter at a time: `g`, go on; `s`, stop (answered with a dot when
 every process inside has been told so, at once, by one call); `q`, wait until all is
@@ -25,6 +25,7 @@ import time
 WATCH = 0.1  # seconds between two looks at what is used
 QUIET = 0.1  # seconds in which nothing may have happened
 AT_MOST = 3.0  # seconds to wait for that
+FEW = 64  # open files for which the kernel makes room at first
 INODE = 1024  # bytes that the kernel keeps for a file in memory, about
 
 
@@ -41,13 +42,15 @@ def tell(number: int) -> None:
 
 
 def fields(path: str) -> dict[str, int]:
-    """Lines such as `VmRSS: 12 kB` of a file below /proc, in bytes."""
+    """Numbers in a file below /proc, `VmRSS: 12 kB` in bytes and `FDSize: 64`."""
     found = {}
     with contextlib.suppress(OSError), open(path, "rb") as file:
         for line in file:
             name, _, value = line.partition(b":")
             if value.endswith(b" kB\n"):
                 found[name.decode()] = 1024 * int(value[:-3])
+            elif name == b"FDSize":
+                found["FDSize"] = int(value)
     return found
 
 
@@ -62,7 +65,7 @@ def in_files(folders: list[str]) -> int:
     return used
 
 
-def uses_more(limits: dict) -> bool:
+def uses_more(limits: dict, told: dict[str, dict[str, int]]) -> bool:
     """Whether processes and files together hold more memory than they may.
 
     Pages that several processes share count once. The sum in which they count for each
@@ -70,7 +73,6 @@ def uses_more(limits: dict) -> bool:
     """
     files = in_files(limits["folders"])
     names = ("VmRSS", "VmSwap", "VmPTE")
-    told = {number: fields(f"/proc/{number}/status") for number in processes()}
     total = sum(one.get(name, 0) for one in told.values() for name in names)
     if total + files <= limits["memory"]:
         return False
@@ -91,10 +93,14 @@ def sockets() -> int:
 
 def broken(limits: dict) -> str:
     """Which limit is broken, or an empty text."""
-    if uses_more(limits):
+    told = {number: fields(f"/proc/{number}/status") for number in processes()}
+    if uses_more(limits, told):
         return f"it used more than {limits['memory'] / 2**30:g} GiB of memory"
     if sockets() > limits["sockets"]:
         return f"it opened more than {limits['sockets']} sockets"
+    rooms = [one.get("FDSize", 0) for one in told.values()]
+    if sum(room for room in rooms if room > FEW) > limits["files"]:
+        return f"its processes opened more than {limits['files']} files together"
     return ""
 
 

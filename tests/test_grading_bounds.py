@@ -123,6 +123,29 @@ def test_the_number_of_sockets_is_bounded():
     assert loses(many) == "it opened more than 500 sockets"
 
 
+def test_the_number_of_open_files_is_bounded():
+    many = (
+        "for n in range(40):\n"
+        "    " + FORK + "held = [os.pipe() for n in range(240)]\n"
+        "        time.sleep(99)"
+    )
+    assert loses(many) == "its processes opened more than 8192 files together"
+
+
+def test_a_worker_that_did_not_come_up_leaves_nothing():
+    """Else the first process of a sandbox that is not set up would wait for ever."""
+    output = os.open(os.devnull, os.O_RDWR)
+    for _ in range(20):
+        place = sandbox.Sandbox(LIMITS)
+        place.start([sys.executable, "-c", "1"], [], output)
+        started = place.process.pid
+        children = psutil.Process(started).children(recursive=True)
+        place.end()
+        _, alive = psutil.wait_procs(children, timeout=5)
+        assert alive == []
+    os.close(output)
+
+
 # What the grader itself needs to look at an answer.
 
 
@@ -133,22 +156,22 @@ def graded(*sources: str, limits: sandbox.Limits = LIMITS) -> runner.Result:
 
 
 @pytest.mark.parametrize(
-    "action, said",
+    "action, seconds, said",
     [
-        (lambda: np.ones((2**20, 2**12)).sum(), "could not be looked at"),
-        (lambda: sum(iter(int, 1)), "took more than 1 s to look at"),
-        (lambda: time.sleep(100), "still running after 3 s"),
-        (lambda: os.kill(os.getpid(), signal.SIGSEGV), "could not be looked at"),
-        (lambda: os._exit(0), "could not be looked at"),
+        (lambda: np.ones((2**20, 2**12)).sum(), 60, "could not be looked at"),
+        (lambda: sum(iter(int, 1)), 60, "took more than 1 s to look at"),
+        (lambda: time.sleep(100), 3, "still running after 3 s"),
+        (lambda: os.kill(os.getpid(), signal.SIGSEGV), 60, "could not be looked at"),
+        (lambda: os._exit(0), 60, "could not be looked at"),
     ],
 )
-def test_an_answer_harms_only_itself_when_it_is_looked_at(action, said):
+def test_an_answer_harms_only_itself_when_it_is_looked_at(action, seconds, said):
     with pytest.raises(apart.Ended, match=said):
-        apart.run(lambda: {"a": action()}, 3, 1, 2**30)
+        apart.run(lambda: {"a": action()}, seconds, 1, 2**30)
 
 
 def test_what_is_looked_at_apart_comes_home():
-    assert apart.run(lambda: {"a": 1}, 3, 1, 2**30) == {"a": 1}
+    assert apart.run(lambda: {"a": 1}, 60, 1, 2**30) == {"a": 1}
 
 
 def test_a_test_that_takes_too_much_costs_its_own_points():

@@ -5,6 +5,7 @@ grader inherits, in the session's keyring, and in the secret of the hidden input
 spy looks everywhere, and prints, raises and answers what it finds.
 """
 
+import ast
 import ctypes
 import json
 import os
@@ -181,23 +182,33 @@ def test_the_spy_finds_canaries_where_nothing_is_hidden(tmp_path, monkeypatch):
     assert set(secrets.values()) <= found, done.stderr
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "open('/etc/ssl/private/x')",
-        "os.listdir('/home')",
-        "os.listdir('/run')",
-        "os.listdir('/var')",
-        "os.listdir('/sys')",
-        "open('/dev/kmsg')",
-    ],
-)
-def test_nothing_else_of_the_system_is_there(code):
+def test_nothing_else_of_the_system_is_there():
+    """Of a folder in which Python lies, there is the way to it and nothing else."""
+    tops = ["/home", "/root", "/run", "/var", "/sys", "/srv", "/mnt", "/media", "/opt"]
+    tops += ["/boot", "/etc/ssl/private"]
+    pythons = {sys.prefix, sys.base_prefix, sys.exec_prefix}
+    ways = {path for one in pythons for path in [Path(one), *Path(one).parents]}
+    wanted = {
+        top: sorted(way.name for way in ways if str(way.parent) == top) for top in tops
+    }
+    code = (
+        f"import os\nfound = {{top: [] for top in {tops}}}\n"
+        "for top in found:\n"
+        "    try: found[top] = sorted(os.listdir(top))\n"
+        "    except FileNotFoundError: pass\n"
+        "print(found)"
+    )
     worker = session.Session(Limits())
     try:
-        error = worker.run(f"import os\nprint({code})", 20)
-        assert error is not None, worker.printed
-        assert "No such file" in error["message"]
+        assert worker.run(code, 20) is None
+        found = ast.literal_eval(worker.printed.decode())
+        python_lies_in = {
+            top for top in tops if Path(top) in {Path(p) for p in pythons}
+        }
+        assert {k: v for k, v in found.items() if k not in python_lies_in} == {
+            k: v for k, v in wanted.items() if k not in python_lies_in
+        }
+        assert worker.run("open('/dev/kmsg')", 20)["type"] == "FileNotFoundError"
     finally:
         worker.close()
 
