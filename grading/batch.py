@@ -113,15 +113,16 @@ def grade_all(
             done[submission] = at_once
         else:
             todo.append((submission, content, wanted))
-    again = sum(not one.fresh for one in done.values())
-    say(f"{again} graded before, {len(todo)} to grade")
+    before = sum(not one.fresh for one in done.values())
+    say(f"{before} graded before, {len(todo)} to grade")
     work = [(content.cells, assignment, limits, seed) for _, content, _ in todo]
     results = parallel.grade(work, jobs, groups)
     for number, (index, result) in enumerate(results, start=1):
         submission, content, wanted = todo[index]
         result = fit(result)
         done[submission] = Graded(submission, result, content.answers, True)
-        _keep(out, submission, wanted, result, say)
+        again = "" if result.failed else wanted  # no key is that of a good result
+        _keep(out, submission, again, result, say)
         problem = f"  {result.problem}" if result.problem else ""
         say(
             f"[{number}/{len(todo)}] {submission.student}: {result.score:g} points, "

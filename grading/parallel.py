@@ -104,7 +104,11 @@ def _grade(sending, work, slot, cores, parent) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
     os.sched_setaffinity(0, cores)
     cells, assignment, limits, seed, groups = work
-    result = runner.Grading(assignment, cells, limits, slot, groups=groups).grade(seed)
+    try:
+        grading = runner.Grading(assignment, cells, limits, slot, groups=groups)
+        result = grading.grade(seed)
+    except Exception as error:
+        result = _failed(assignment, f"{type(error).__name__}: {error}")
     sending.send_bytes(json.dumps(dataclasses.asdict(result)).encode())
 
 
@@ -115,9 +119,15 @@ def _finish(job: _Job, assignment: Assignment) -> Result:
             raise EOFError
         return Result.from_json(json.loads(job.pipe.recv_bytes()))
     except (EOFError, OSError):
-        reason = "the grader was ended: it took too long, or too much memory"
-        return runner.empty_result(assignment, reason)
+        return _failed(assignment, "it took too long, or too much memory")
     finally:
         job.process.kill()
         job.process.join()
         job.pipe.close()
+
+
+def _failed(assignment: Assignment, reason: str) -> Result:
+    """The result of a submission on which the grader itself failed."""
+    result = runner.empty_result(assignment, f"the grader failed on it ({reason})")
+    result.failed = True
+    return result

@@ -71,6 +71,7 @@ class Result:
     cells: list[CellResult] = dataclasses.field(default_factory=list)
     problem: str = ""  # why nothing, or not everything, could be graded
     seconds: float = 0.0
+    failed: bool = False  # the grader, not the submission: the next run tries again
 
     @property
     def score(self) -> float:

@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from grading import __main__ as cli
 from grading import masters
 from tools.chapters import ROOT
 
@@ -472,3 +473,9 @@ def write_all(folder: Path, cases: dict[str, Case] = ALL) -> None:
     for name, one in cases.items():
         data = one.text.encode(errors="backslashreplace")  # as JSON has surrogates
         (folder / f"{name}_mini.ipynb").write_bytes(data)
+
+
+def grade(folder: Path, *options: str) -> int:
+    """Run the command on the folder `in` of a folder, into `out` beside it."""
+    arguments = ["grade", str(folder / "in"), str(MINI)]
+    return cli.main([*arguments, "--out", str(folder / "out"), *options])

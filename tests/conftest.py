@@ -10,3 +10,13 @@ def house(tmp_path):
     root = tmp_path / "house"
     root.mkdir()
     return notebook_factory.make_house(root)
+
+
+@pytest.fixture
+def handed_in(tmp_path):
+    """A folder in which a small class has handed in, below `in`."""
+    import class_factory  # slow to import
+
+    cases = {name: class_factory.HONEST[name] for name in ("correct", "wrong", "empty")}
+    class_factory.write_all(tmp_path / "in", cases)
+    return tmp_path

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import class_factory
 import numpy as np
@@ -322,18 +321,6 @@ def test_the_seed_decides_the_hidden_inputs():
 # The command.
 
 
-@pytest.fixture
-def handed_in(tmp_path):
-    cases = {name: class_factory.HONEST[name] for name in ("correct", "wrong", "empty")}
-    class_factory.write_all(tmp_path / "in", cases)
-    return tmp_path
-
-
-def grade(folder: Path, *options: str) -> int:
-    arguments = ["grade", str(folder / "in"), str(class_factory.MINI)]
-    return cli.main([*arguments, "--out", str(folder / "out"), *options])
-
-
 def test_the_seed_is_drawn_once_and_kept_to_its_owner(tmp_path):
     first = cli.seed(tmp_path, None)
     assert len(first) == 32
@@ -376,6 +363,27 @@ def test_interrupted_grading_keeps_what_is_done(handed_in):
     assert process.wait(timeout=20) == 130
     assert "interrupted: what is graded is kept" in said[-1]
     assert (handed_in / "out" / "students" / "correct" / "graded.json").exists()
+
+
+def test_a_submission_on_which_the_grader_fails_is_tried_again(
+    handed_in, monkeypatch, capsys
+):
+    honest = runner.Grading.grade
+
+    def fails(self, seed):
+        if any("np.exp(logits)" in cell.source for cell in self.cells):
+            raise OSError(28, "No space left on device")
+        return honest(self, seed)
+
+    monkeypatch.setattr(runner.Grading, "grade", fails)
+    assert class_factory.grade(handed_in) == 0
+    said = capsys.readouterr().err
+    assert "wrong: 0 points" in said
+    assert "the grader failed on it (OSError: [Errno 28] No space left" in said
+    assert "correct: 8 points" in said
+    monkeypatch.undo()
+    assert class_factory.grade(handed_in) == 0
+    assert "2 graded before, 1 to grade" in capsys.readouterr().err
 
 
 def test_python_may_lie_below_tmp(monkeypatch, tmp_path):

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grading import __main__ as cli
 from grading import batch, manual, masters, report, runner, table
 from grading.batch import Graded
 from grading.manual import Mark
@@ -442,32 +441,20 @@ def test_students_are_told_of_what_kind_a_failure_is(kinds, said, not_said):
 # A second run.
 
 
-@pytest.fixture
-def handed_in(tmp_path):
-    cases = {name: class_factory.HONEST[name] for name in ("correct", "wrong", "empty")}
-    class_factory.write_all(tmp_path / "in", cases)
-    return tmp_path
-
-
-def grade(folder: Path, *options: str) -> int:
-    arguments = ["grade", str(folder / "in"), str(class_factory.MINI)]
-    return cli.main([*arguments, "--out", str(folder / "out"), *options])
-
-
 def test_a_second_run_grades_only_what_changed(handed_in, capsys):
-    assert grade(handed_in) == 0
+    assert class_factory.grade(handed_in) == 0
     capsys.readouterr()
-    assert grade(handed_in) == 0
+    assert class_factory.grade(handed_in) == 0
     assert "3 graded before, 0 to grade" in capsys.readouterr().err
     wrong = handed_in / "in" / "wrong_mini.ipynb"
     wrong.write_text(class_factory.HONEST["correct"].text)
     (handed_in / "in" / "empty_mini.ipynb").unlink()
-    assert grade(handed_in) == 0
+    assert class_factory.grade(handed_in) == 0
     said = capsys.readouterr().err
     assert "[1/1] wrong: 8 points" in said
     assert "empty: no longer there" in said
     assert not home(handed_in / "out", "empty").exists()
-    assert grade(handed_in, "--seed=another secret") == 0
+    assert class_factory.grade(handed_in, "--seed=another secret") == 0
     assert "0 graded before, 2 to grade" in capsys.readouterr().err
 
 
@@ -475,10 +462,10 @@ def test_marks_given_by_hand_count_on_the_next_run(handed_in, capsys):
     file = handed_in / "in" / "correct_mini.ipynb"
     text = file.read_text().replace(masters.PLACEHOLDER, "Because it overflows.")
     file.write_text(text)
-    grade(handed_in)
+    class_factory.grade(handed_in)
     path = handed_in / "out" / "manual.csv"
     write_marks(path, "correct,q4,1.5,well put\n")
-    assert grade(handed_in) == 0
+    assert class_factory.grade(handed_in) == 0
     found = rows(handed_in / "out" / "grades.csv")
     assert found["correct"]["score"] == "9.5"
     assert found["correct"]["complete"] == "yes"
@@ -492,29 +479,29 @@ def test_marks_given_by_hand_count_on_the_next_run(handed_in, capsys):
     assert "Because it overflows." in path.read_text("utf-8-sig")
     write_marks(path, "correct,q4,1.5,well put\nnobody,q4,1,\n")
     capsys.readouterr()
-    assert grade(handed_in) == 0
+    assert class_factory.grade(handed_in) == 0
     assert "line 3, nobody, q4: 1 points, and there is no" in capsys.readouterr().err
 
 
 def test_broken_marks_stop_the_run_before_anything_is_lost(handed_in, capsys):
-    grade(handed_in)
+    class_factory.grade(handed_in)
     before = (handed_in / "out" / "grades.csv").read_text()
     path = handed_in / "out" / "manual.csv"
     write_marks(path, "correct,q4,many,\n")
-    assert grade(handed_in) == 1
+    assert class_factory.grade(handed_in) == 1
     assert "'many' is no number" in capsys.readouterr().err
     assert path.read_text().endswith("correct,q4,many,\n")
     assert (handed_in / "out" / "grades.csv").read_text() == before
 
 
 def test_a_second_file_takes_nobodys_name_or_mark(handed_in):
-    grade(handed_in)
+    class_factory.grade(handed_in)
     fill(handed_in / "out", "correct", "1.5")
-    grade(handed_in)
+    class_factory.grade(handed_in)
     late = handed_in / "in" / "correct" / "late.ipynb"
     late.parent.mkdir()
     late.write_text(class_factory.HONEST["wrong"].text)
-    assert grade(handed_in) == 0
+    assert class_factory.grade(handed_in) == 0
     found = rows(handed_in / "out" / "grades.csv")
     assert found["correct"]["score"] == "9.5"
     assert "correct - late" in found
@@ -537,7 +524,7 @@ def test_hostile_names_and_files_harm_no_neighbour(tmp_path, capsys):
     os.mkfifo(folder / "pipe.ipynb")
     half = class_factory.case("raise ValueError('\\ud800')").text
     (folder / "half.ipynb").write_text(half)
-    assert grade(tmp_path) == 0
+    assert class_factory.grade(tmp_path) == 0
     said = capsys.readouterr().err
     assert "\x1b" not in said
     assert len([line for line in said.splitlines() if line.startswith("[")]) == 2
@@ -569,9 +556,9 @@ DAMAGE = {
 def test_a_damaged_result_is_graded_again(tmp_path, damage, capsys):
     cases = {"correct": class_factory.HONEST["correct"]}
     class_factory.write_all(tmp_path / "in", cases)
-    grade(tmp_path)
+    class_factory.grade(tmp_path)
     DAMAGE[damage](home(tmp_path / "out", "correct") / "graded.json")
-    assert grade(tmp_path) == 0
+    assert class_factory.grade(tmp_path) == 0
     assert rows(tmp_path / "out" / "grades.csv")["correct"]["score"] == "8"
     in_the_way = "the result can't be kept" in capsys.readouterr().err
     assert in_the_way == (damage == "a folder")
@@ -580,5 +567,5 @@ def test_a_damaged_result_is_graded_again(tmp_path, damage, capsys):
 def test_a_file_in_the_place_of_the_students_folder_is_refused(handed_in, capsys):
     (handed_in / "out").mkdir()
     (handed_in / "out" / "students").touch()
-    assert grade(handed_in) == 1
+    assert class_factory.grade(handed_in) == 1
     assert "students: not a folder. Fix: " in capsys.readouterr().err
