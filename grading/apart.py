@@ -29,7 +29,7 @@ def die_with(parent: int, number: int = signal.SIGKILL) -> None:
         number: the signal that ends it.
     """
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
-    if os.getppid() != parent:  # it was gone before
+    if os.getppid() != parent or parent == 1:  # it was gone before
         os._exit(1)
 
 

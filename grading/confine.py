@@ -23,9 +23,33 @@ HIDDEN_MEMORY += ("vmsplice", "io_uring_setup", "userfaultfd")
 CORES = ("sched_setaffinity",)
 # What the teacher's session keeps in the kernel, and what the kernel tells of it.
 TEACHERS = ("add_key", "keyctl", "request_key", "syslog", "perf_event_open", "bpf")
-FORBIDDEN = HIDDEN_MEMORY + CORES + TEACHERS
-ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM  # SCMP_ACT_ALLOW, SCMP_ACT_ERRNO
+# Other processes of the sandbox: the first of them is not the worker's.
+OTHERS = ("ptrace", "process_vm_readv", "process_vm_writev")
+# A timer can send the signal that wakes what is held still.
+WAKING = ("timer_create",)
+FORBIDDEN = HIDDEN_MEMORY + CORES + TEACHERS + OTHERS + WAKING
+# Refused with one argument only: its place, the bits that count, and their value.
+F_SETSIG = 10  # the signal of a file that is ready; it could wake, too
+SHARED_ANONYMOUS = 0x21  # MAP_SHARED | MAP_ANONYMOUS: it stays when nobody maps it
+FORBIDDEN_WITH = {
+    "fcntl": (1, 0xFFFFFFFF, F_SETSIG),
+    "mmap": (3, SHARED_ANONYMOUS, SHARED_ANONYMOUS),
+}
+# Values of libseccomp's seccomp.h.
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
+MASKED_EQUAL = 7
 NEW = ("memfd_secret",)  # a libseccomp that is older than the call does not know it
+
+
+class Comparison(ctypes.Structure):
+    """libseccomp's scmp_arg_cmp: what an argument must be."""
+
+    _fields_ = (
+        ("place", ctypes.c_uint),
+        ("how", ctypes.c_int),
+        ("mask", ctypes.c_uint64),
+        ("value", ctypes.c_uint64),
+    )
 
 
 def limit(limits: dict[str, int]) -> None:
@@ -42,7 +66,7 @@ def limit(limits: dict[str, int]) -> None:
         resource.setrlimit(number, (value, value))
 
 
-def forbid(names: tuple[str, ...] = FORBIDDEN) -> None:
+def forbid() -> None:
     """Have the kernel refuse system calls, to this process and all that it starts.
 
     Raises:
@@ -51,11 +75,16 @@ def forbid(names: tuple[str, ...] = FORBIDDEN) -> None:
     library = ctypes.CDLL("libseccomp.so.2")
     library.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(library.seccomp_init(ctypes.c_uint32(ALLOW)))
-    for name in names:
+    for name in (*FORBIDDEN, *FORBIDDEN_WITH):
         number = library.seccomp_syscall_resolve_name(name.encode())
         if number == -1 and name in NEW:
             continue
-        rule = (context, ctypes.c_uint32(REFUSE), number, 0, None)
+        count, argument = 0, None
+        if name in FORBIDDEN_WITH:
+            place, mask, value = FORBIDDEN_WITH[name]
+            count = 1
+            argument = ctypes.byref(Comparison(place, MASKED_EQUAL, mask, value))
+        rule = (context, ctypes.c_uint32(REFUSE), number, count, argument)
         if number == -1 or library.seccomp_rule_add_array(*rule):
             raise OSError(f"libseccomp has no rule for {name}")
     if library.seccomp_load(context):

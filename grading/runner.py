@@ -16,6 +16,7 @@ from grading.session import RemoteError, Session, WorkerLost
 
 SEED = "GRADING_SEED"  # the variable that hidden tests take their inputs' seed from
 STOPPED = "grading stopped: {reason}"
+FAILED = "failed"  # the kind of an outcome that is none
 TOO_SLOW = "too slow"  # how the message of a test starts that measures time
 
 
@@ -164,6 +165,7 @@ class Grading:
         self.skipped: set[int] = set()  # cells in which a worker was lost
         self.starts = 0
         self.cautious = 0  # how often a worker was lost while a test ran
+        self.sealed = False  # what cells say now could carry hidden inputs
         self.deadline = 0.0
         self.session: Session | None = None
         self.files = {
@@ -235,6 +237,8 @@ class Grading:
 
     def _cell(self, cell: Cell, report: CellResult) -> bool:
         """Run a cell; whether the worker is still there."""
+        if self.sealed:
+            report = dataclasses.replace(report)  # nobody reads it
         start = time.monotonic()
         seconds = self._seconds(self.limits.cell_seconds)
         try:
@@ -256,8 +260,9 @@ class Grading:
     def _tests(self) -> list[tuple]:
         """All tests with their reports: first the public ones, of all questions.
 
-        What a public test says is shown to the student. It must not be able to carry
-        hidden inputs, so the worker gets those when all public tests are done.
+        What a public test says is shown to the student, and so is what cells say. They
+        must not be able to carry hidden inputs, so the worker gets those when all public
+        tests are done; what cells say when they run again after that is not kept.
         """
         pairs: list[tuple] = []
         for question in self.result.questions:
@@ -269,6 +274,7 @@ class Grading:
     def _run_test(self, case, report: TestResult) -> None:
         """Run a test and note what became of it."""
         start = time.monotonic()
+        self.sealed = self.sealed or report.hidden
         outcome = self.test(case)
         if self.session is None and self.cautious < 2:
             self._ready()  # was it this check, or harm done before?
@@ -314,6 +320,8 @@ class Grading:
         else:
             outcome = Outcome(**told)
             self.session.number = outcome.asked
+        if outcome.kind == FAILED:
+            raise OSError(outcome.message)
         if outcome.lost:
             self.cautious += 1
             self._end()
@@ -340,6 +348,8 @@ class Grading:
             outcome = Outcome(message, "wrong")
         except NotPlainData as error:
             outcome = Outcome(str(error), "wrong")
+        except OSError as error:  # this machine's fault, not the answer's
+            outcome = Outcome(str(error), FAILED)
         except Exception as error:  # the test could not use what came back
             said = f"{type(error).__name__}: {error}"
             outcome = Outcome(f"the check can't use this answer ({said})", "wrong")

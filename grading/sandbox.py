@@ -33,6 +33,7 @@ ANSWERS = 60  # seconds in which the warden must have answered
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
 ETC += ("ssl/certs", "ssl/openssl.cnf")  # not ssl/private
+TOLD = ("cmdline", "key-users", "keys", "locks")  # files of /proc that tell too much
 IN_MEMORY = ("/tmp", "/dev/shm")  # the folders that can be written
 NOT_SHOWN = ("pip.conf", ".netrc")  # files of a Python that may hold a password
 OWN_ETC = ("passwd", "group", "hosts")  # from grading/etc
@@ -177,6 +178,7 @@ class Sandbox:
                 "sockets": self.limits.sockets,
                 "files": self.limits.files,
                 "folders": IN_MEMORY,
+                "process": self.limits.of_process(),
             }
             warden = [sys.executable, "-I", "-S", "-B", f"{INSIDE}/{WARDEN}"]
             warden += [str(inside.fileno()), json.dumps(watched)]
@@ -277,6 +279,12 @@ def _inner() -> list[str]:
     if os.geteuid() != 0:
         options += ["--unshare-pid"]
     options += ["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"]
+    # Memory that is mapped from /dev/zero stays when nobody maps it any more; /dev/full
+    # reads the same, and can't be mapped.
+    options += ["--dev-bind", "/dev/full", "/dev/zero"]
+    for name in TOLD:
+        if Path("/proc", name).exists():
+            options += ["--ro-bind", "/dev/null", f"/proc/{name}"]
     return options
 
 

@@ -199,7 +199,7 @@ class Session:
         """Write a frame and read one, while what the student's code prints is taken."""
         if frame and self._readable():
             raise self._lost("it broke the protocol: it spoke without being asked")
-        reader = _Reader(largest)
+        reader = _Reader(largest, arrays=largest > MAX_REPORT)
         deadline = time.monotonic() + seconds
         self.place.go()
         self.printed, printed = b"", 0
@@ -281,10 +281,12 @@ class _Reader:
 
     Args:
         largest: how many bytes its text may have.
+        arrays: whether it may have any.
     """
 
-    def __init__(self, largest: int = protocol.MAX_TEXT) -> None:
+    def __init__(self, largest: int = protocol.MAX_TEXT, arrays: bool = True) -> None:
         self.largest = largest
+        self.may_have_arrays = arrays
         self.message: dict = {}
         self.arrays: list[bytes] = []
         self.complete = False
@@ -314,6 +316,8 @@ class _Reader:
                 self._text_length = protocol.text_length(taken, self.largest)
             elif self._sizes is None:
                 self.message, self._sizes = protocol.unpack_text(taken)
+                if self._sizes and not self.may_have_arrays:
+                    raise ProtocolError("arrays where there can be none")
             else:
                 self.arrays.append(taken)
             self.complete = self._sizes is not None and len(self.arrays) == len(

@@ -3,11 +3,12 @@
     python -I -S warden.py CONTROL LIMITS COMMAND...
 
 CONTROL is the descriptor of a socket, LIMITS is JSON: {"memory": bytes, "sockets": 500,
-"files": 8192, "folders": ["/tmp"]}, COMMAND starts the inner sandbox. The warden lives
-in the outer one, so it sees the processes inside, and they can't reach it.
+"files": 8192, "folders": ["/tmp"], "process": {"NPROC": 400}}, COMMAND starts the inner
+sandbox. The warden lives in the outer one, so it sees the processes inside, and they
+can't reach it. All of them, the inner bubblewrap included, have what confine.py leaves.
 
-The grader writes one letter at a time: `g`, go on; `s`, stop (answered with a dot when
-every process inside has been told so, at once, by one call); `q`, wait until all is
+The grader writes one letter at a time: `g`, go on; `s`, stop (every process inside is
+told so at once, by one call, and a dot is the answer when all have stopped); `q`, wait until all is
 quiet (answered with a dot). A line that starts with `!` says which limit was broken;
 all inside is then ended. So it is when the grader is gone.
 """
@@ -22,10 +23,17 @@ import signal
 import sys
 import time
 
+sys.path.insert(0, os.path.dirname(__file__))
+
+import confine
+
 WATCH = 0.1  # seconds between two looks at what is used
 QUIET = 0.1  # seconds in which nothing may have happened
 AT_MOST = 3.0  # seconds to wait for that
+STOPPING = 10.0  # seconds in which all must have stopped
+AWAKE = (b"R", b"S")  # states of a process that is not held still
 FEW = 64  # open files for which the kernel makes room at first
+RESTLESS = b"!it did not hold still while nothing was asked of it\n"
 INODE = 1024  # bytes that the kernel keeps for a file in memory, about
 
 
@@ -52,6 +60,16 @@ def fields(path: str) -> dict[str, int]:
             elif name == b"FDSize":
                 found["FDSize"] = int(value)
     return found
+
+
+def memory(number: str) -> dict[str, int]:
+    """What a process's status tells; its first thread may be gone, others not."""
+    told = fields(f"/proc/{number}/status")
+    if "VmRSS" not in told:
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{number}/task"):
+                told |= fields(f"/proc/{number}/task/{thread}/status")
+    return told
 
 
 def in_files(folders: list[str]) -> int:
@@ -93,7 +111,7 @@ def sockets() -> int:
 
 def broken(limits: dict) -> str:
     """Which limit is broken, or an empty text."""
-    told = {number: fields(f"/proc/{number}/status") for number in processes()}
+    told = {number: memory(number) for number in processes()}
     if uses_more(limits, told):
         return f"it used more than {limits['memory'] / 2**30:g} GiB of memory"
     if sockets() > limits["sockets"]:
@@ -129,11 +147,31 @@ def settle() -> None:
         time.sleep(QUIET)
 
 
+def awake() -> bool:
+    """Whether a process in the sandbox is not held still."""
+    for number in processes():
+        with contextlib.suppress(OSError), open(f"/proc/{number}/stat", "rb") as file:
+            if file.read().rpartition(b")")[2].split()[0] in AWAKE:
+                return True
+    return False
+
+
+def stop() -> bool:
+    """Hold all processes still; whether they are."""
+    deadline = time.monotonic() + STOPPING
+    tell(signal.SIGSTOP)
+    while awake():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.0005)
+    return True
+
+
 def serve(control: int, limits: dict) -> None:
     """Do what the grader asks, and watch, until it is gone or a limit is broken."""
     running = True
     while True:
-        ready = select.select([control], [], [], WATCH if running else None)[0]
+        ready = select.select([control], [], [], WATCH)[0]
         if ready:
             asked = os.read(control, 1)
             if not asked:
@@ -143,13 +181,15 @@ def serve(control: int, limits: dict) -> None:
                 tell(signal.SIGCONT)
             elif asked == b"s":
                 running = False
-                tell(signal.SIGSTOP)
-                os.write(control, b".")
+                os.write(control, b"." if stop() else RESTLESS)
             elif asked == b"q":
                 settle()
                 os.write(control, b".")
         if running and (reason := broken(limits)):
             os.write(control, f"!{reason}\n".encode())
+            return
+        if not running and not ready and awake():
+            os.write(control, RESTLESS)
             return
 
 
@@ -157,7 +197,10 @@ def main() -> None:
     """Start the inner sandbox and watch over it."""
     control, limits, command = int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]
     os.set_inheritable(control, False)
-    os.posix_spawn(command[0], command, os.environ)
+    if os.fork() == 0:
+        confine.limit(limits["process"])
+        confine.forbid()
+        os.execv(command[0], command)
     for descriptor in map(int, os.listdir("/proc/self/fd")):  # they are the worker's
         if descriptor > 2 and descriptor != control:
             with contextlib.suppress(OSError):

@@ -16,8 +16,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from grading import __main__ as cli
-from grading import masters
+from grading import cli, masters
 from tools.chapters import ROOT
 
 NEEDS_SANDBOX = pytest.mark.skipif(

@@ -10,8 +10,7 @@ from pathlib import Path
 import class_factory
 import pytest
 
-from grading import __main__ as cli
-from grading import gradescope, sandbox
+from grading import cli, gradescope, sandbox
 
 pytestmark = class_factory.NEEDS_SANDBOX
 AS_ROOT = pytest.mark.skipif(

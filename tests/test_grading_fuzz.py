@@ -24,7 +24,7 @@ import nbformat
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from grading import __main__ as cli
+from grading import cli
 
 pytestmark = class_factory.NEEDS_SANDBOX
 

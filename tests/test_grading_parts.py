@@ -12,8 +12,7 @@ import class_factory
 import numpy as np
 import pytest
 
-from grading import __main__ as cli
-from grading import probe, runner, sandbox, session
+from grading import cli, probe, runner, sandbox, session
 from grading.answers import NotPlainData, Remote
 from grading.protocol import Handle
 

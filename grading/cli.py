@@ -1,0 +1,267 @@
+"""The commands of the class: make assignments, grade them, pack them for Gradescope."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from grading import (
+    batch,
+    cgroup,
+    gradescope,
+    masters,
+    probe,
+    report,
+    sandbox,
+    submissions,
+)
+from grading.parallel import ENDS
+from tools import files, installing
+from tools.chapters import ROOT
+from tools.errors import UserError, command
+
+OUT = "grades"
+SEED_FILE = "seed.txt"
+
+
+def home(path: str) -> Path:
+    """A path, `~` included, which make does not expand."""
+    return Path(path).expanduser()
+
+
+def add_grade(commands) -> None:
+    """The command `grade`."""
+    parser = commands.add_parser(
+        "grade",
+        help="grade a folder of notebooks",
+        description="Grade a folder of notebooks as downloaded from a learning "
+        "platform. A second run grades only what changed, and takes up what was filled "
+        "in by hand.",
+    )
+    parser.add_argument("submissions", type=home, metavar="SUBMISSIONS")
+    parser.add_argument(
+        "assignment", help="its number or name, or the path of your own master"
+    )
+    parser.add_argument(
+        "--out", type=home, help=f"the folder of results (default: {OUT}/ASSIGNMENT)"
+    )
+    parser.add_argument(
+        "--seed",
+        help="a secret, any text, from which the hidden inputs are drawn (default: "
+        f"drawn once, and kept in {SEED_FILE} beside the results)",
+    )
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=cores,
+        help="how many at a time (default: %(default)s)",
+    )
+    usual = sandbox.Limits()
+    for name, text in (
+        ("cell-seconds", "wall time of a cell"),
+        ("call-seconds", "wall time of a call that a check makes"),
+        ("total-seconds", "wall time of a submission"),
+        ("memory-gib", "memory of a submission"),
+    ):
+        field = name.replace("-", "_").replace("memory_gib", "memory_bytes")
+        default = getattr(usual, field) / (2**30 if field == "memory_bytes" else 1)
+        parser.add_argument(
+            f"--{name}",
+            type=float,
+            default=default,
+            help=f"{text} (default: {default:g})",
+        )
+    parser.set_defaults(run=grade)
+
+
+def grade(options: argparse.Namespace) -> int:
+    """Grade a folder of submissions and write the reports."""
+    if options.jobs < 1:
+        raise UserError(f"--jobs {options.jobs}: at least one is needed.")
+    groups, bounds = kernel_bounds() if options.program else (None, "")
+    path = masters.find_master(options.assignment)
+    out = options.out or Path(OUT, path.stem)
+    found = submissions.find(options.submissions, path.stem, batch.known(out))
+    probe.check()
+    assignment = masters.build(path)
+    inside = options.submissions.resolve()
+    if out.resolve() == inside or inside in out.resolve().parents:
+        raise UserError(
+            f"{out}: the results can't lie in the folder of the submissions. "
+            "Fix: name another folder with --out."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    report.manual.read(out / "manual.csv", assignment)  # if broken, say so before
+    limits = sandbox.Limits(
+        cell_seconds=options.cell_seconds,
+        call_seconds=options.call_seconds,
+        total_seconds=options.total_seconds,
+        memory_bytes=int(options.memory_gib * 2**30),
+    )
+
+    def progress(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    if bounds:
+        progress(bounds)
+    work = (found, assignment, out, limits, seed(out, options.seed), options.jobs)
+    try:
+        with ends_on_signals():
+            all_graded = batch.grade_all(*work, progress, groups)
+    except KeyboardInterrupt:
+        progress(
+            "interrupted: what is graded is kept; the same command goes on from it"
+        )
+        return 130
+    for name in batch.remove_stale(out, found):
+        progress(f"{name}: no longer there, its results are removed")
+    written = report.write(out, all_graded, assignment)
+    scores = [report.total(one, written.marks) for one in all_graded]
+    print(
+        f"{len(scores)} submissions, {sum(scores) / len(scores):.1f} of "
+        f"{report.maximum(assignment):g} points on average: {out / 'summary.html'}"
+    )
+    for line in written.lines:
+        progress(line)
+    return 0
+
+
+def kernel_bounds() -> tuple[cgroup.Groups | None, str]:
+    """What bounds the submissions: control groups, if they can be had, and a line."""
+    try:
+        groups = cgroup.acquire(["-m", "grading", *sys.argv[1:]])
+    except cgroup.Unavailable as reason:
+        return None, (
+            "bounds: the memory of a submission is looked at ten times a second, since "
+            f"the kernel can't bound it here (control groups: {reason})"
+        )
+    named = {"memory": "memory", "pids": "processes", "cpu": "processor time"}
+    kept = ", ".join(named[one] for one in groups.controllers)
+    return groups, f"bounds: the kernel bounds {kept} of a submission (control groups)"
+
+
+@contextlib.contextmanager
+def ends_on_signals() -> Iterator[None]:
+    """Take a request to end, such as SIGTERM, for a Ctrl-C."""
+
+    def end(number, frame):
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in ENDS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def seed(out: Path, given: str | None) -> str:
+    """The secret of the hidden inputs: as given, as kept, or drawn and kept."""
+    path = out / SEED_FILE
+    if given:
+        return given
+    if not path.exists():
+        files.write_text(path, secrets.token_hex(16) + "\n")
+        path.chmod(0o600)
+    return path.read_text(encoding="utf-8").strip()
+
+
+def add_assign(commands) -> None:
+    """The command `assign`."""
+    parser = commands.add_parser(
+        "assign",
+        help="make the students' notebooks from the masters",
+        description="Make the students' notebooks from the masters.",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="only report, change nothing"
+    )
+    parser.add_argument(
+        "--solutions", type=home, help="also write the solutions, into this folder"
+    )
+    parser.add_argument("masters", nargs="*", help="which (default: all)")
+    parser.add_argument(
+        "--to",
+        type=home,
+        default=ROOT / "assignments",
+        help="where to (default: assignments)",
+    )
+    parser.set_defaults(run=assign)
+
+
+def assign(options: argparse.Namespace) -> int:
+    """Make the students' notebooks."""
+    paths = [masters.find_master(name) for name in options.masters]
+    stale = 0
+    for path in paths or masters.master_paths():
+        assignment = masters.build(path)
+        target = options.to / assignment.file_name
+        text = masters.dumps(assignment.student)
+        old = target.read_text(encoding="utf-8") if target.exists() else ""
+        if options.solutions and not options.check:
+            options.solutions.mkdir(parents=True, exist_ok=True)
+            files.write_text(
+                options.solutions / assignment.file_name,
+                masters.dumps(assignment.solution),
+            )
+        if text == old:
+            continue
+        stale += 1
+        if options.check:
+            print(f"{target.name}: not what its master makes. Fix: make assignments.")
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            files.write_text(target, text)
+            print(f"{target.name}: made from its master.")
+    return int(options.check and stale > 0)
+
+
+def add_sandbox(commands) -> None:
+    """The command `sandbox`."""
+    parser = commands.add_parser(
+        "sandbox",
+        help="say whether students' code can be run safely here",
+        description="Say whether students' code can be run safely on this machine.",
+    )
+    parser.add_argument(
+        "--get",
+        action="store_true",
+        help="as root on Debian, install bubblewrap if it is missing; on a system that "
+        "can have no sandbox, only say so",
+    )
+    parser.set_defaults(run=try_sandbox)
+
+
+def try_sandbox(options: argparse.Namespace) -> int:
+    """Try the sandbox."""
+    if options.get and sys.platform != "linux":
+        print("No sandbox on this system: the tests that need one are left out.")
+        return 0
+    if options.get and shutil.which("bwrap") is None:
+        installing.install_package("bubblewrap")
+    probe.check()
+    print("The sandbox works: this machine can grade.")
+    return 0
+
+
+@command
+def main(argv: list[str] | None = None) -> int:
+    """Make, grade and pack the assignments of the book."""
+    parser = argparse.ArgumentParser(prog="python -m grading", description=main.__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for add in (add_grade, add_assign, gradescope.add_zip, add_sandbox):
+        add(commands)
+    options = parser.parse_args(argv)
+    options.program = argv is None  # not called by a test
+    return options.run(options)
