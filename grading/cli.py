@@ -174,7 +174,16 @@ def seed(out: Path, given: str | None) -> str:
     if not path.exists():
         files.write_text(path, secrets.token_hex(16) + "\n")
         path.chmod(0o600)
-    return path.read_text(encoding="utf-8").strip()
+    try:
+        kept = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        kept = ""
+    if not kept:
+        raise UserError(
+            f"{path}: holds no secret. Fix: restore it, or remove it; then a new one "
+            "is drawn, and all are graded again."
+        )
+    return kept
 
 
 def add_assign(commands) -> None:

@@ -261,8 +261,8 @@ class Grading:
         """All tests with their reports: first the public ones, of all questions.
 
         What a public test says is shown to the student, and so is what cells say. They
-        must not be able to carry hidden inputs, so the worker gets those when all public
-        tests are done; what cells say when they run again after that is not kept.
+        must not be able to carry hidden inputs, so the worker gets those when all
+        public tests are done; what cells say when they run after that is not kept.
         """
         pairs: list[tuple] = []
         for question in self.result.questions:

@@ -8,9 +8,9 @@ sandbox. The warden lives in the outer one, so it sees the processes inside, and
 can't reach it. All of them, the inner bubblewrap included, have what confine.py leaves.
 
 The grader writes one letter at a time: `g`, go on; `s`, stop (every process inside is
-told so at once, by one call, and a dot is the answer when all have stopped); `q`, wait until all is
-quiet (answered with a dot). A line that starts with `!` says which limit was broken;
-all inside is then ended. So it is when the grader is gone.
+told so at once, by one call, and a dot is the answer when all have stopped); `q`, wait
+until all is quiet (answered with a dot). A line that starts with `!` says which limit
+was broken; all inside is then ended. So it is when the grader is gone.
 """
 
 from __future__ import annotations

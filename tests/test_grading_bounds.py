@@ -51,7 +51,14 @@ KINDS = {
     "of its children, in parts": (
         "for n in range(5):\n    " + FORK + "hoard = bytearray(2**26); time.sleep(99)"
     ),
-    "shared and anonymous": "hoard = mmap.mmap(-1, 2**29)\nhoard.write(bytes(2**29))",
+    "of a process whose first thread is gone": (
+        "import ctypes, threading\n"
+        "def run():\n"
+        "    time.sleep(1)\n    hoard = bytearray(2**29)\n    time.sleep(99)\n"
+        "if os.fork() == 0:\n"
+        "    threading.Thread(target=run).start()\n"
+        "    ctypes.CDLL(None).syscall(60, 0)"
+    ),
     "files in /tmp": "open('/tmp/x', 'wb').write(bytes(2**29 - 1))",
     "files in /dev/shm": "open('/dev/shm/x', 'wb').write(bytes(2**29 - 1))",
     "deleted files": "f = open('/tmp/x', 'wb')\nos.unlink('/tmp/x')\n"
@@ -91,6 +98,11 @@ HIDDEN = {
     "secret memory": "call(447, 0)",
     "a ring of requests": "call(425, 8, ctypes.create_string_buffer(120))",
     "pages given to a pipe": "call(278, 1, None, 0, 0)",
+    "shared and anonymous memory": "import mmap; mmap.mmap(-1, 2**20)",
+    "a timer that could wake": "call(222, 1, None, ctypes.create_string_buffer(8))",
+    "a file that could wake": "import fcntl; fcntl.fcntl(0, 10, 18)",
+    "another process": "call(101, 16, 1, 0, 0)",
+    "another process's memory": "call(310, 1, 0, 0, 0, 0, 0)",
     "other cores": "os.sched_setaffinity(0, range(os.cpu_count()))",
     "keys": "call(248, b'user', b'x', b'x', 1, -3)",
     "the kernel's log": "call(103, 3, ctypes.create_string_buffer(99), 99)",
@@ -111,6 +123,37 @@ def test_memory_that_nobody_could_count_and_the_cores_of_others_are_refused(code
         error = one.run(call + code, 20)
     assert error is not None
     assert error["type"] == "PermissionError", error
+
+
+def test_memory_of_a_device_that_would_stay_is_not_to_be_had():
+    code = (
+        "import mmap\n"
+        "with open('/dev/zero', 'r+b') as file:\n"
+        "    print(file.read(4))\n"
+        "    mmap.mmap(file.fileno(), 2**20)"
+    )
+    with worker() as one:
+        error = one.run(code, 20)
+        assert one.printed.startswith(b"b'\\x00\\x00\\x00\\x00'\n")
+        assert error["type"] == "OSError"
+
+
+def test_every_process_inside_is_confined():
+    """The first one, too: a student's code could take it over."""
+    code = (
+        "import glob, os, re\n"
+        "for name in glob.glob('/proc/[0-9]*'):\n"
+        "    try: open(f'{name}/environ').close()\n"
+        "    except PermissionError: continue  # out of reach\n"
+        "    status = open(f'{name}/status').read()\n"
+        "    limits = open(f'{name}/limits').read()\n"
+        "    print(re.findall(r'Seccomp:.(.)|NoNewPrivs:.(.)', status),\n"
+        "          re.findall(r'Max processes +(\\d+)', limits))"
+    )
+    with worker() as one:
+        assert one.run(code, 20) is None
+        lines = set(one.printed.decode().splitlines())
+    assert lines == {"[('', '1'), ('2', '')] ['400']"}
 
 
 def test_the_number_of_sockets_is_bounded():
@@ -227,6 +270,35 @@ def test_numbers_chosen_to_be_slow_cost_their_own_question():
     assert time.monotonic() - start < 30
 
 
+def test_what_this_machine_lacks_is_no_wrong_answer():
+    grading = runner.Grading(class_factory.mini(), [], LIMITS)
+    case = grading.files["q3"].test_cases[0]
+
+    def lacks(env):
+        raise OSError(28, "No space left on device")
+
+    case.body.call_func = lacks
+    with pytest.raises(OSError, match="No space left"):
+        grading.grade()
+    assert grading.session is None
+
+
+def test_what_cells_say_carries_no_hidden_input():
+    """They run again when a hidden check has ended the worker, and could tell when."""
+    stamp = "import time\nraise RuntimeError(time.time())"
+    tell = (
+        "import numpy as np, os, time\n"
+        "def softmax(logits):\n"
+        "    if len(logits) > 3:\n        time.sleep(3)\n        os._exit(0)\n"
+        "    return np.full(3, 1 / 3)"
+    )
+    result = graded(stamp, tell)
+    assert result.score == 1
+    assert result.questions[0].tests[1].kind == "lost"
+    told = float(result.cells[0].error.removeprefix("RuntimeError: "))
+    assert time.time() - told > 3
+
+
 # Processor time, and neighbours.
 
 BURNERS = (
@@ -291,7 +363,7 @@ def command(folder: Path, *options: str) -> list[str]:
     len(os.sched_getaffinity(0)) < 2, reason="one core has no neighbour"
 )
 def test_a_neighbour_that_burns_changes_no_score(tmp_path):
-    honest = STRETCH + "bytes_q3 = 4 if stretch < 8 else 5"
+    honest = STRETCH + "bytes_q3 = 4 if stretch < 25 else 5"  # unbound, 50 and more
     cases = {"burner": class_factory.case(BURNERS + "import time\ntime.sleep(8)")}
     for number in range(3):  # one of them starts when the burner is at its work
         cases[f"honest-{number}"] = class_factory.case(honest)

@@ -15,6 +15,7 @@ import pytest
 from grading import cli, probe, runner, sandbox, session
 from grading.answers import NotPlainData, Remote
 from grading.protocol import Handle
+from tools.errors import UserError
 
 pytestmark = class_factory.NEEDS_SANDBOX
 
@@ -326,6 +327,10 @@ def test_the_seed_is_drawn_once_and_kept_to_its_owner(tmp_path):
     assert cli.seed(tmp_path, None) == first
     assert cli.seed(tmp_path, "mine") == "mine"
     assert (tmp_path / cli.SEED_FILE).stat().st_mode & 0o077 == 0
+    for broken in (b"", b"\n", b"\xff"):
+        (tmp_path / cli.SEED_FILE).write_bytes(broken)
+        with pytest.raises(UserError, match="holds no secret"):
+            cli.seed(tmp_path, None)
 
 
 def test_results_do_not_go_among_the_submissions(handed_in, capsys):

@@ -209,6 +209,10 @@ def test_nothing_else_of_the_system_is_there():
             k: v for k, v in wanted.items() if k not in python_lies_in
         }
         assert worker.run("open('/dev/kmsg')", 20)["type"] == "FileNotFoundError"
+        for name in ("keys", "key-users", "locks", "cmdline"):
+            code = f"import os\nif os.path.exists('/proc/{name}'): open('/proc/{name}')"
+            error = worker.run(code, 20)
+            assert error["type"] == "PermissionError", name
     finally:
         worker.close()
 
