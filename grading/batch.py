@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -201,15 +202,47 @@ def _keep(
     place, student = _whose(submission)
     record = {"key": wanted, "place": place, "student": student}
     record |= {"sum": _sum(data), "result": data}
+    record |= {"answers": last_answers(out, submission)}
     try:
-        folder(out, submission).mkdir(parents=True, exist_ok=True)
-        path = folder(out, submission) / GRADED
-        files.write_text(path, json.dumps(record, indent=1) + "\n")
+        _write(out, submission, record)
     except OSError as error:
         say(
             f"{submission.student}: the result can't be kept for the next run "
             f"({error.strerror}). Fix: remove {folder(out, submission)}."
         )
+
+
+def _write(out: Path, submission: Submission, record: dict) -> None:
+    """Write what the next run shall know of a submission."""
+    folder(out, submission).mkdir(parents=True, exist_ok=True)
+    path = folder(out, submission) / GRADED
+    files.write_text(path, json.dumps(record, indent=1) + "\n")
+
+
+def last_answers(out: Path, submission: Submission) -> dict[str, str]:
+    """What tells the answers that the table of marks shows, by question.
+
+    Args:
+        out: the folder of results; what can't be read in it is left out.
+        submission: the student's.
+    """
+    found = _record(folder(out, submission) / GRADED).get("answers")
+    found = found if isinstance(found, dict) else {}
+    return {name: one for name, one in found.items() if isinstance(one, str)}
+
+
+def keep_answers(out: Path, submission: Submission, answers: dict[str, str]) -> None:
+    """Keep what tells the answers that the table of marks shows now.
+
+    Args:
+        out: the folder of results; if it can't be kept, grade_all has said so.
+        submission: the student's.
+        answers: what tells them, by question.
+    """
+    record = _record(folder(out, submission) / GRADED)
+    if record.get("answers") != answers:
+        with contextlib.suppress(OSError):
+            _write(out, submission, record | {"answers": answers})
 
 
 def _whose(submission: Submission) -> tuple[str, str]:

@@ -7,6 +7,7 @@ and then the table stays as it is: the one that would take its place lies beside
 from __future__ import annotations
 
 import dataclasses
+import decimal
 import hashlib
 import itertools
 import math
@@ -23,6 +24,9 @@ COLUMNS = ["student", "question", "max_points", "points", "comment"]
 COLUMNS += ["answer", "answer_id"]
 NEEDED = ("student", "question", "points", "comment")
 SHOWN = 16_000  # characters of an answer: a cell takes 32,767, and some count twice
+SHOWN_OF_COMMENT = 60  # characters of a comment that was deleted, in a message
+CUT = "\n(cut here: see the notebook)"
+NUMBER = re.compile(r"[0-9]+[.,]?[0-9]*|[.,][0-9]+")
 QUOTED = "q"  # ends the number if the comment was made harmless in this table
 BESIDE = re.compile(r"-new(-\d+)?")  # what a table beside another is called
 Key = tuple[str, str]  # student and question
@@ -37,25 +41,37 @@ class Mark:
     comment: str = ""
 
     def __str__(self) -> str:
-        return "a comment" if self.points is None else f"{self.points:g} points"
+        if self.points is None:
+            return "a comment" if self.comment else "nothing"
+        return f"{self.points:g} points"
+
+
+@dataclasses.dataclass(frozen=True)
+class Last:
+    """What is known of the last run."""
+
+    marks: dict[Key, Mark]  # that counted
+    answer_ids: Answers  # of those that the table shows since
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A row of the table in which a person gave something."""
+    """A row of the table."""
 
     line: int
     key: Key
     mark: Mark
     answer_id: str  # of the answer that was marked; empty if the table has none
+    answer: str  # as the table shows it; empty if it does not
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
     """What a person gave, and the filled columns that are none of this table's."""
 
-    rows: list[Row]
+    rows: list[Row]  # also those in which nobody gave anything
     strange: list[str]
+    data: bytes | None  # the file's, as they were read; None if there was no file
 
 
 def answer_id(answer: str) -> str:
@@ -74,7 +90,7 @@ def read(path: Path, assignment: Assignment) -> Table:
         UserError: the table is broken; the message names the line.
     """
     if not path.exists() and not path.is_symlink():
-        return Table([], [])
+        return Table([], [], None)
     found = table.read(path)
     missing = [name for name in NEEDED if name not in found.names]
     if missing:
@@ -89,7 +105,7 @@ def read(path: Path, assignment: Assignment) -> Table:
         for name in found.names
         if name not in COLUMNS and any(row.fields[name].strip() for row in found.rows)
     ]
-    return Table([row for row in rows if row.mark != Mark(None)], strange)
+    return Table(rows, strange, found.data)
 
 
 def _most(assignment: Assignment) -> dict[str, float]:
@@ -113,12 +129,13 @@ def _row(path: Path, row: table.Row, most: dict[str, float]) -> Row:
                 f"{place}: the column {name} holds what looks like the next row. "
                 "Fix: close the double quote before it."
             )
-    answer, comment = fields.get("answer_id", "").strip(), fields["comment"]
-    if answer.endswith(QUOTED):  # otherwise its apostrophes are the person's own
+    known, comment = fields.get("answer_id", "").strip(), fields["comment"]
+    if known.endswith(QUOTED):  # otherwise its apostrophes are the person's own
         comment = table.typed(comment)
     points = _points(fields["points"].strip(), most.get(question, math.inf), place)
     mark = Mark(points, comment if comment.strip() else "")
-    return Row(row.line, (student, question), mark, answer.removesuffix(QUOTED))
+    answer = fields.get("answer", "")
+    return Row(row.line, (student, question), mark, known.removesuffix(QUOTED), answer)
 
 
 def _points(given: str, most: float, place: str) -> float | None:
@@ -129,10 +146,7 @@ def _points(given: str, most: float, place: str) -> float | None:
     """
     if not given:
         return None
-    try:
-        points = float(given.replace(",", "."))
-    except ValueError:
-        points = -1.0
+    points = float(given.replace(",", ".")) if NUMBER.fullmatch(given) else -1.0
     if not 0 <= points <= most or math.isinf(points):
         raise UserError(
             f"{place}: {given!r} is no number from 0 to {most:g}. "
@@ -150,8 +164,9 @@ def _holds_a_row(field: str, fields: dict[str, str], most: dict[str, float]) -> 
         most: the questions that a person grades.
     """
     names = list(fields)
-    for line in field.splitlines()[1:]:
-        parts = max((line.split(one) for one in table.DELIMITERS), key=len)
+    lines = field.splitlines()[1:]
+    for line, delimiter in itertools.product(lines, table.DELIMITERS):
+        parts = line.split(delimiter)
         if len(parts) <= max(names.index("question"), names.index("points")):
             continue
         points = parts[names.index("points")].strip('" ')
@@ -172,7 +187,7 @@ def match(
     found: Table,
     assignment: Assignment,
     answers: Answers,
-    counted: dict[Key, Mark],
+    last: Last,
 ) -> tuple[dict[Key, Mark], list[str]]:
     """Which marks count, and of each other one why it does not.
 
@@ -181,7 +196,7 @@ def match(
         found: what it holds.
         assignment: names the questions.
         answers: as they are now.
-        counted: the marks that counted on the last run.
+        last: what is known of the last run.
 
     Returns:
         The marks that count, and a line for each that does not.
@@ -191,45 +206,101 @@ def match(
         for name in found.strange
     ]
     most = _most(assignment)
-    given: dict[Key, list[Row]] = {}
+    rows: dict[Key, list[Row]] = {}
     for row in found.rows:
-        reason = _why_not(row, most, answers)
-        if reason:
-            lines.append(f"{_place(path, row.line, row.key)}: {reason}")
-        else:
-            given.setdefault(row.key, []).append(row)
+        row = _with_zeros(row, answers)
+        rows.setdefault(row.key, []).append(row)
     marks = {}
-    for key, rows in given.items():
-        if len({row.mark for row in rows}) == 1:
-            marks[key] = rows[0].mark
+    for key, same in rows.items():
+        if all(row.mark == Mark(None) for row in same):
             continue
-        others = " and ".join(f"line {row.line}: {row.mark}" for row in rows)
-        lines.append(
-            f"{_place(path, rows[0].line, key)}: rows that differ ({others}), so none "
-            "counts"
-        )
-    told = {row.key for row in found.rows if row.mark.points is not None}
-    for key, mark in counted.items():
-        if key not in told:
+        reason = _why_not(same, most, answers, last)
+        if reason:
+            given = next(row for row in same if row.mark != Mark(None))
+            lines.append(f"{_place(path, given.line, key)}: {reason}")
+        else:
+            marks[key] = same[0].mark
+    for key, mark in last.marks.items():
+        if all(row.mark.points is None for row in rows.get(key, [])):
             lines.append(
-                f"{path}, {key[0]}, {key[1]}: {mark} counted on the last run, and are "
-                "no longer in the table"
+                f"{path}, {key[0]}, {key[1]}: {mark}{_quoted(mark.comment)} counted on "
+                "the last run, and are no longer in the table"
             )
     return marks, lines
 
 
-def _why_not(row: Row, most: dict[str, float], answers: Answers) -> str:
-    """Why a mark does not count; an empty text if it does."""
+def _with_zeros(row: Row, answers: Answers) -> Row:
+    """A row whose student's number has the zeros back that a spreadsheet took away.
+
+    Only if one student alone can be meant, and has the answer that was marked.
+    """
     student, question = row.key
+    if student in answers or not _is_number(student):
+        return row
+    same = [
+        one
+        for one in answers
+        if _is_number(one) and one.lstrip("0") == student.lstrip("0")
+    ]
+    if len(same) != 1 or row.answer_id != _id_now(same[0], question, answers):
+        return row
+    return dataclasses.replace(row, key=(same[0], question))
+
+
+def _is_number(name: str) -> bool:
+    """Whether a spreadsheet takes a name for a number, and its first zeros away."""
+    return name.isascii() and name.isdigit()
+
+
+def _id_now(student: str, question: str, answers: Answers) -> str:
+    """What tells the answer that a student has given now."""
+    return answer_id(answers[student].get(question, ""))
+
+
+def _quoted(comment: str) -> str:
+    """A comment that would be lost, for a message; shortened if it is long."""
+    if not comment:
+        return ""
+    cut = "..." if len(comment) > SHOWN_OF_COMMENT else ""
+    return f' ("{comment[:SHOWN_OF_COMMENT]}{cut}")'
+
+
+def _why_not(
+    rows: list[Row], most: dict[str, float], answers: Answers, last: Last
+) -> str:
+    """Why a mark does not count; an empty text if it does.
+
+    Args:
+        rows: all of this student and question.
+        most: the questions that a person grades.
+        answers: as they are now.
+        last: what is known of the last run.
+    """
+    row = rows[0]
+    student, question = row.key
+    if len(rows) > 1:
+        all_given = " and ".join(f"line {row.line}: {row.mark}" for row in rows)
+        return f"{len(rows)} rows for one answer ({all_given}), so none counts"
     if student not in answers:
         return f"{row.mark}, and there is no such student"
     if question not in most:
         known = ", ".join(most) or "none"
         return f"{row.mark}, and no such question is graded by hand ({known})"
-    now = answer_id(answers[student].get(question, ""))
-    if row.answer_id and row.answer_id != now:
+    if _has_changed(row, answers, last):
         return f"the answer has changed since it got {row.mark}"
     return ""
+
+
+def _has_changed(row: Row, answers: Answers, last: Last) -> bool:
+    """Whether a mark was given to another answer, as far as can be known."""
+    student, question = row.key
+    now = _id_now(student, question, answers)
+    if row.answer_id:
+        return row.answer_id != now
+    if row.answer.strip():
+        shown = table.harmless(_shown(answers[student].get(question, "")))
+        return row.answer.split() != shown.split()
+    return last.answer_ids.get(student, {}).get(question, now) != now
 
 
 def update(
@@ -237,9 +308,10 @@ def update(
     assignment: Assignment,
     answers: Answers,
     marks: dict[Key, Mark],
-    counted: dict[Key, Mark],
+    last: Last,
+    data: bytes | None,
     keep: bool,
-) -> list[str]:
+) -> tuple[list[str], bool]:
     """Write the table anew: answers as they are now, and the marks that count.
 
     Args:
@@ -247,52 +319,71 @@ def update(
         assignment: gives the questions and their points.
         answers: as they are now.
         marks: those that count.
-        counted: those that counted on the last run.
+        last: what is known of the last run.
+        data: the bytes from which the marks were read; None if there was no table.
         keep: leave the table as it is, because marks in it do not count, and write the
             new one beside it.
 
     Returns:
-        Lines for the terminal: what was written beside it, and what to do with it.
+        Lines for the terminal: what was written beside it, and what to do with it; and
+        whether the table was replaced.
     """
     lines = []
     for old in sorted(path.parent.glob(f"{path.stem}-new*{path.suffix}")):
         if not BESIDE.fullmatch(old.stem.removeprefix(path.stem)):
             continue
-        if _has_more(old, assignment, marks, counted):
+        if _has_more(old, assignment, answers, marks, last):
             lines.append(
                 f"{old}: holds marks that do not count, because only those in "
                 f"{path.name} do. Fix: copy them there, then remove this table."
             )
         else:
             old.unlink()
-    data = _dumps(assignment, answers, marks)
-    if not keep:
-        files.write_text(path, data)
-        return lines
+    new = _dumps(assignment, answers, marks)
+    if not keep and _bytes(path) == data:
+        files.write_text(path, new)
+        return lines, True
     beside = _beside(path)
-    files.write_text(beside, data)
-    lines.append(
-        f"{path}: left as it is, because of the lines above; {beside.name} is the "
-        "table with the marks that count. Fix: mend what is listed, or put "
-        f"{beside.name} in the place of {path.name} and mark there what is missing; "
-        "then run the same command again."
-    )
-    return lines
+    files.write_text(beside, new)
+    if keep:
+        lines.append(
+            f"{path}: left as it is, because of the lines above; {beside.name} is the "
+            "table with the marks that count. Fix: mend what is listed, or put "
+            f"{beside.name} in the place of {path.name} and mark there what is "
+            "missing; then run the same command again."
+        )
+    else:
+        lines.append(
+            f"{path}: was changed while this ran, so it is left as it is, and what is "
+            f"new in it does not count yet; {beside.name} is the table with the marks "
+            "that count. Fix: run the same command again."
+        )
+    return lines, False
+
+
+def _bytes(path: Path) -> bytes | None:
+    """A table's bytes as they are now; None if there is no file."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def _has_more(
     path: Path,
     assignment: Assignment,
+    answers: Answers,
     marks: dict[Key, Mark],
-    counted: dict[Key, Mark],
+    last: Last,
 ) -> bool:
     """Whether a person has written anything into a table beside the other."""
     try:
         found = read(path, assignment)
     except UserError:
         return True
+    rows = [_with_zeros(row, answers) for row in found.rows if row.mark != Mark(None)]
     return bool(found.strange) or any(
-        row.mark not in (marks.get(row.key), counted.get(row.key)) for row in found.rows
+        row.mark not in (marks.get(row.key), last.marks.get(row.key)) for row in rows
     )
 
 
@@ -313,11 +404,19 @@ def _dumps(assignment: Assignment, answers: Answers, marks: dict[Key, Mark]) -> 
         for question, points in _most(assignment).items():
             mark = marks.get((student, question), Mark(None))
             answer = answered.get(question, "")
-            shown = answer[:SHOWN]
-            if shown != answer:
-                shown += "\n(cut here: see the notebook)"
-            given = "" if mark.points is None else f"{mark.points:.15g}"
-            row = [student, question, f"{points:g}", given, mark.comment, shown]
+            given = "" if mark.points is None else _digits(mark.points)
+            row = [student, question, f"{points:g}", given, mark.comment]
+            row.append(_shown(answer))
             quoted = table.harmless(mark.comment) != mark.comment
             rows.append([*row, answer_id(answer) + QUOTED * quoted])
     return table.dumps(rows)
+
+
+def _shown(answer: str) -> str:
+    """As much of an answer as fits into a cell."""
+    return answer if len(answer) <= SHOWN else answer[:SHOWN] + CUT
+
+
+def _digits(points: float) -> str:
+    """Points as they are read again: 0.00001, not 1e-05."""
+    return format(decimal.Decimal(f"{points:.15g}"), "f")

@@ -319,8 +319,14 @@ def write(out: Path, all_graded: list[Graded], assignment: Assignment) -> Writte
     path = out / BY_HAND
     found = manual.read(path, assignment)
     answers = {graded.submission.student: graded.answers for graded in all_graded}
-    counted = last_marks(out, all_graded, assignment)
-    marks, unmatched = manual.match(path, found, assignment, answers, counted)
+    last = manual.Last(
+        last_marks(out, all_graded, assignment),
+        {
+            graded.submission.student: batch.last_answers(out, graded.submission)
+            for graded in all_graded
+        },
+    )
+    marks, unmatched = manual.match(path, found, assignment, answers, last)
     lines = []
     for graded in all_graded:
         lines += write_student(out, graded, assignment, marks)
@@ -331,12 +337,32 @@ def write(out: Path, all_graded: list[Graded], assignment: Assignment) -> Writte
     lines += [said for name in pages if (said := attempt(out / name, pages[name]))]
     lines += unmatched
     if unmatched or any(question.manual for question in assignment.questions):
-        keep = bool(unmatched)
         try:
-            lines += manual.update(path, assignment, answers, marks, counted, keep)
+            lines += _update(out, found, unmatched, all_graded, assignment, marks, last)
         except OSError as error:
             lines.append(f"{path}: can't be written ({error.strerror}).")
     return Written(marks, [text.one_line(line) for line in lines])
+
+
+def _update(
+    out: Path,
+    found: manual.Table,
+    unmatched: list[str],
+    all_graded: list[Graded],
+    assignment: Assignment,
+    marks: Marks,
+    last: manual.Last,
+) -> list[str]:
+    """Write manual.csv anew, and keep which answers it shows; lines to tell."""
+    answers = {graded.submission.student: graded.answers for graded in all_graded}
+    lines, replaced = manual.update(
+        out / BY_HAND, assignment, answers, marks, last, found.data, bool(unmatched)
+    )
+    names = [one.name for one in assignment.questions if one.manual]
+    for graded in all_graded if replaced else []:
+        ids = {one: manual.answer_id(graded.answers.get(one, "")) for one in names}
+        batch.keep_answers(out, graded.submission, ids)
+    return lines
 
 
 def write_student(

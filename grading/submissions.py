@@ -20,8 +20,9 @@ from grading.runner import Cell
 from tools.errors import UserError
 
 MAX_FILE = 30 * 2**20  # bytes of a notebook; pictures in its outputs count
-MAX_CELL = 2**20  # characters of a cell
+MAX_CELL = 2**20  # characters of a code cell
 MAX_CELLS = 1000
+MAX_LISTED = 3  # files that the problem of a folder without a notebook names
 MAX_FOLDER = 110  # bytes of a folder's name, without the number of a second one
 ENDING = ".ipynb"
 IGNORED = (".ipynb_checkpoints", "__MACOSX")
@@ -29,6 +30,8 @@ IGNORED = (".ipynb_checkpoints", "__MACOSX")
 ADDED = re.compile(r"_assignsubmission_(?:file|onlinetext)_?$")
 # What Windows takes for a device.
 RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
+# A picture that was pasted into a text.
+DATA = re.compile(r"""(data:)[\w.+/;=-]{0,80},[^\s"'()<>]{100,}""")
 
 
 class NotOrdinary(Exception):
@@ -61,7 +64,8 @@ def find(
 ) -> list[Submission]:
     """The submissions in a folder, as downloaded from a learning platform and unpacked.
 
-    Whatever can't be read is among them, with its problem.
+    Whatever can't be read is among them, with its problem; so are folders that hold no
+    notebook, and links. Other files than notebooks are not: they may be the teacher's.
 
     Args:
         folder: holds a notebook for each student, or a folder for each student.
@@ -83,6 +87,7 @@ def find(
             f"{folder}: holds no notebook (*.ipynb). "
             "Fix: name the folder with the students' files."
         )
+    problems |= _without_notebook(folder, {place.parts[0] for place in problems})
     places = sorted(problems)
     students = _students(places, assignment, known or {}, problems)
     taken: set[str] = set()
@@ -106,7 +111,7 @@ def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
                 inside = [
                     (Path(one.path), one.is_dir(follow_symlinks=False))
                     for one in entries
-                    if not _ignored(one.name)
+                    if not _ignored(one.name, top=current == folder)
                 ]
         except OSError as error:
             yield current, f"the folder can't be read ({error.strerror})"
@@ -118,10 +123,51 @@ def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
                 waiting.append(path)
 
 
-def _ignored(name: str) -> bool:
-    """Whether a file or folder is none of a student's: hidden ones are not."""
-    only_dots = not name.removesuffix(ENDING).strip(".")
-    return name in IGNORED or (name.startswith(".") and not only_dots)
+def _ignored(name: str, top: bool) -> bool:
+    """Whether a file or folder is none of a student's: most hidden ones are not.
+
+    Args:
+        name: of the file or folder.
+        top: it lies right in the folder of submissions, where a hidden notebook can be
+            all that a student handed in; `._x` is a Mac's note about the file `x`.
+    """
+    if name in IGNORED or not name.startswith("."):
+        return name in IGNORED
+    if not name.removesuffix(ENDING).strip("."):
+        return False
+    notebook = name.lower().endswith(ENDING) and not name.startswith("._")
+    return not (top and notebook)
+
+
+def _without_notebook(folder: Path, found: set[str]) -> dict[Path, str]:
+    """The folders and links in which no notebook was found, with why.
+
+    Args:
+        folder: holds the submissions.
+        found: the names in it of what holds a notebook, or can't be read.
+    """
+    problems = {}
+    with os.scandir(folder) as entries:
+        for one in entries:
+            if one.name in found or _ignored(one.name, top=True):
+                continue
+            if one.is_symlink():
+                problems[Path(one.name)] = "this is a link"
+            elif one.is_dir():
+                inside = _listed(Path(one.path))
+                said = f"there is no notebook (*{ENDING}) in it: {inside}"
+                problems[Path(one.name)] = said
+    return problems
+
+
+def _listed(folder: Path) -> str:
+    """Some of what a folder holds, for a message."""
+    try:
+        names = sorted(text.file_name(one.name)[:60] for one in folder.iterdir())
+    except OSError as error:
+        return f"it can't be read ({error.strerror})"
+    more = ["..."] if len(names) > MAX_LISTED else []
+    return ", ".join(names[:MAX_LISTED] + more) or "it is empty"
 
 
 def _students(
@@ -152,11 +198,11 @@ def _name(place: Path, assignment: str, short: bool, is_folder: bool) -> str:
     """Whose a file is: its folder's name, or its own without the assignment's."""
     stem = place.name if is_folder else place.stem
     own = re.sub(rf"[\s_-]*{re.escape(assignment)}(?:[\s_-]*\(?\d+\)?)?$", "", stem)
-    if len(place.parts) == 1:
+    if len(place.parts) == 1 and not is_folder:
         name = own if short and own else stem
     else:
         name = ADDED.sub("", place.parts[0])
-        if not short:
+        if not short and len(place.parts) > 1:
             name = f"{name} - {' - '.join([*place.parts[1:-1], stem])}"
     return text.file_name(name).strip() or "_"
 
@@ -200,7 +246,8 @@ def read(path: Path, assignment: Assignment) -> Content:
         problem, cells = _problem(data), []
         if not problem:
             cells = _cells(data)
-            problem = _problem_of_cells(cells)
+            if len(cells) > MAX_CELLS:
+                problem = f"the notebook has more than {MAX_CELLS} cells"
     except NotOrdinary:
         problem = "this is no ordinary file"
     except OSError as error:
@@ -211,12 +258,12 @@ def read(path: Path, assignment: Assignment) -> Content:
     if problem:
         return unreadable(problem, data)
     code = [
-        Cell(number, source)
+        Cell(number, _short_enough(source))
         for number, (kind, source) in enumerate(cells, start=1)
         if kind == "code" and source.strip()
     ]
     answers = {
-        name: text.several_lines(answer)
+        name: text.several_lines(DATA.sub(_shortened, answer))
         for name, answer in written.answers(cells, assignment).items()
     }
     return Content(code, answers, digest=hashlib.sha256(data).hexdigest())
@@ -263,14 +310,18 @@ def _problem(data: bytes) -> str:
     return ""
 
 
-def _problem_of_cells(cells: list[tuple[str, str]]) -> str:
-    """What keeps cells from being run; an empty text if nothing does."""
-    if len(cells) > MAX_CELLS:
-        return f"the notebook has more than {MAX_CELLS} cells"
-    for number, (_, source) in enumerate(cells, start=1):
-        if len(source) > MAX_CELL:
-            return f"cell {number} is longer than {MAX_CELL} characters"
-    return ""
+def _short_enough(source: str) -> str:
+    """A code cell's source; of one that is too long, code that says so."""
+    if len(source) <= MAX_CELL:
+        return source
+    said = f"this cell is longer than {MAX_CELL} characters, so it was left out"
+    return f'raise ValueError("{said}")'
+
+
+def _shortened(match: re.Match) -> str:
+    """A pasted picture for a person to read: another picture is another text."""
+    digest = hashlib.sha256(match[0].encode(errors="replace")).hexdigest()
+    return f"{match[1]}...{digest[:10]}"
 
 
 def _cells(data: bytes) -> list[tuple[str, str]]:

@@ -33,8 +33,9 @@ class Row:
 class Table:
     """What a file holds."""
 
-    names: list[str]  # of the columns
+    names: list[str]  # of the columns; `column 8` where the file has none
     rows: list[Row]
+    data: bytes  # the file's, as they were read
 
 
 def harmless(text: str) -> str:
@@ -82,12 +83,14 @@ def read(path: Path) -> Table:
     Raises:
         UserError: the table is broken; the message names the line.
     """
-    records = _records(path, _text(path))
+    data = _bytes(path)
+    records = _records(path, _text(path, data))
     if not records:
         raise UserError(f"{path}: empty. Fix: restore it, or remove it.")
-    names = [name.strip() for name in records[0][1]]
+    header = enumerate(records[0][1], start=1)
+    names = [name.strip() or f"column {number}" for number, name in header]
     for name in names:
-        if name and names.count(name) > 1:
+        if names.count(name) > 1:
             raise UserError(
                 f"{path}, line 1: two columns {name}. Fix: rename or remove one."
             )
@@ -102,23 +105,31 @@ def read(path: Path) -> Table:
                 "into double quotes, and write the missing fields."
             )
         rows.append(Row(line, dict(zip(names, fields, strict=True))))
-    return Table(names, rows)
+    return Table(names, rows, data)
 
 
-def _text(path: Path) -> str:
-    """A table's text.
+def _bytes(path: Path) -> bytes:
+    """A table's bytes.
 
     Raises:
-        UserError: it is no file, or not in UTF-8.
+        UserError: it is no file, or can't be read.
     """
     if not path.is_file():
         raise UserError(f"{path}: this is no ordinary file. Fix: remove it.")
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise UserError(
             f"{path}: can't be read ({error.strerror}). Fix: see its permissions."
         ) from None
+
+
+def _text(path: Path, data: bytes) -> str:
+    """A table's text.
+
+    Raises:
+        UserError: it is not in UTF-8.
+    """
     fix = "Fix: save it as CSV UTF-8 in the spreadsheet."
     try:
         text = data.decode("utf-8-sig")

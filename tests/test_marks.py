@@ -17,6 +17,7 @@ from grading import batch, manual, masters, report, runner, table
 from grading.batch import Graded
 from grading.manual import Mark
 from grading.submissions import Submission
+from tools import files
 from tools.errors import UserError
 
 pytestmark = class_factory.NEEDS_SANDBOX
@@ -77,6 +78,18 @@ def test_marks_are_read_as_spreadsheets_write_them(tmp_path, delimiter):
     assert row.mark == Mark(1.5, f"good{delimiter} short")
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_an_open_quote_is_seen_whatever_the_next_row_says(tmp_path, delimiter):
+    path = tmp_path / "manual.csv"
+    others = table.DELIMITERS.replace(delimiter, "") * 9
+    lines = [["student", "question", "points", "comment"], ["anna", "q4", "2", '"good']]
+    lines.append(["bert", "q4", "1", f'x{others}"'])
+    text = "".join(delimiter.join(line) + "\n" for line in lines)
+    path.write_text(text)
+    with pytest.raises(UserError, match="holds what looks like the next row"):
+        manual.read(path, class_factory.mini())
+
+
 @pytest.mark.parametrize(
     "line, said",
     [
@@ -84,6 +97,11 @@ def test_marks_are_read_as_spreadsheets_write_them(tmp_path, delimiter):
         ("anna,q4,-1,", "no number from 0 to 2"),
         ("anna,q4,good,", "'good' is no number"),
         ("anna,q4,nan,", "'nan' is no number"),
+        ("anna,q4,1_5,", "'1_5' is no number"),
+        ("anna,q4,1e0,", "'1e0' is no number"),
+        ("anna,q4,\u0661,", "is no number from 0 to 2"),
+        ('anna,q4,"1.,",', "is no number from 0 to 2"),
+        ('anna,q4,"1,0,0",', "is no number from 0 to 2"),
         ("anna,q4,1,good, but short", "line 2: 5 fields, and the first line has 4"),
         ("anna,q4,1", "line 2: 3 fields, and the first line has 4"),
         ('anna,q4,1,"good', "line 2: a double quote is missing"),
@@ -215,14 +233,18 @@ def test_names_and_comments_come_back_as_they_were_typed(tmp_path, comment):
 # No mark is lost, or counts for something else.
 
 
+def both() -> tuple[Graded, Graded]:
+    """Two students who have answered."""
+    return graded("anna", "Because."), graded("bert", "So.")
+
+
 @pytest.fixture
 def marked(tmp_path):
     """Results of two students, with a mark for each that has counted."""
-    both = graded("anna", "Because."), graded("bert", "So.")
-    write(tmp_path, *both)
+    write(tmp_path, *both())
     fill(tmp_path, "anna", "1.5", "well put")
     fill(tmp_path, "bert", "1")
-    assert write(tmp_path, *both).lines == []
+    assert write(tmp_path, *both()).lines == []
     return tmp_path
 
 
@@ -261,7 +283,9 @@ LISTED = {
     "zoe,q4,,good\n": "line 4, zoe, q4: a comment, and there is no such student",
     "anna,q9,1,\n": "line 4, anna, q9: 1 points, and no such question is graded",
     "anna,q1,1,\n": "line 4, anna, q1: 1 points, and no such question is graded",
-    "anna,q4,2,\n": "line 2, anna, q4: rows that differ",
+    "anna,q4,2,\n": "line 2, anna, q4: 2 rows for one answer",
+    "anna,q4,1.5,well put\n": "(line 2: 1.5 points and line 4: 1.5 points)",
+    "anna,q4,,\n": "(line 2: 1.5 points and line 4: nothing), so none counts",
     "a\x1b[3m\u202e,q4,1,\n": r"line 4, a\x1b[3m\u202e, q4: 1 points, and there is no",
 }
 
@@ -279,49 +303,215 @@ def test_a_mark_that_has_no_place_is_told_and_kept(marked, extra):
     assert written.marks[("bert", "q4")] == Mark(1.0)
 
 
-@pytest.mark.parametrize(
-    "extra", ["zoe,q4,,\n", "anna,q4,1.5,well put\n", ",,,\n", "\n"]
-)
+@pytest.mark.parametrize("extra", ["zoe,q4,,\n", "zoe,q4,,\nzoe,q4,,\n", ",,,\n", "\n"])
 def test_rows_that_say_nothing_new_do_no_harm(marked, extra):
     path = marked / "manual.csv"
     write_marks(path, "anna,q4,1.5,well put\nbert,q4,1,\n" + extra)
-    assert write(marked, graded("anna"), graded("bert")).lines == []
+    assert write(marked, *both()).lines == []
     assert list(rows(path)) == ["anna", "bert"]
 
 
 def test_a_mark_that_had_counted_and_is_gone_is_told_once(marked):
     path = marked / "manual.csv"
-    both = graded("anna", "Because."), graded("bert", "So.")
     write_marks(path, "anna,q4,1.5,well put\nbert,q4,,\n")
-    first, _ = write(marked, *both).lines
+    first, _ = write(marked, *both()).lines
     assert "manual.csv, bert, q4: 1 points counted on the last run" in first
-    assert write(marked, *both).lines == []
+    assert write(marked, *both()).lines == []
+    write_marks(path, "bert,q4,0,\n")
+    first, _ = write(marked, *both()).lines
+    assert 'anna, q4: 1.5 points ("well put") counted on the last run' in first
+
+
+def test_a_long_comment_that_is_gone_is_told_shortened(tmp_path):
+    write(tmp_path, graded("anna"))
+    fill(tmp_path, "anna", "1", "x" * 61)
+    write(tmp_path, graded("anna"))
+    write_marks(tmp_path / "manual.csv", "")
+    first, _ = write(tmp_path, graded("anna")).lines
+    assert f'1 points ("{"x" * 60}...") counted' in first
 
 
 def test_columns_of_ones_own_are_not_lost(marked):
     path = marked / "manual.csv"
     header = HEADER.replace("\n", ",my notes\n")
     write_marks(path, "anna,q4,1.5,,ask her\nbert,q4,1,,\n", header)
-    written = write(marked, graded("anna"), graded("bert"))
+    written = write(marked, *both())
     assert "line 1: the column my notes is none" in written.lines[0]
     assert "ask her" in path.read_text()
     assert len(written.marks) == 2
 
 
+def test_columns_without_a_name_are_not_lost(marked):
+    path = marked / "manual.csv"
+    header = HEADER.replace("\n", ",,,\n")
+    write_marks(path, "anna,q4,1.5,,ask her,,\nbert,q4,1,,,,\n", header)
+    first, _ = write(marked, *both()).lines
+    assert "line 1: the column column 5 is none" in first
+
+
+def without(path: Path, *names: str) -> None:
+    """Remove columns from a table as a person does in a spreadsheet."""
+    lines = list(csv.DictReader(io.StringIO(path.read_text("utf-8-sig"), newline="")))
+    kept = [name for name in lines[0] if name not in names]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, kept, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(lines)
+
+
+@pytest.mark.parametrize("names", [["answer_id"], ["answer_id", "answer"]])
+@pytest.mark.parametrize("answer", ["Because.", "- a;  =b\n\nc", "x" * 20_000, ""])
+def test_without_its_number_an_answer_is_told_from_another(tmp_path, names, answer):
+    write(tmp_path, graded("anna", answer))
+    fill(tmp_path, "anna", "1.5")
+    without(tmp_path / "manual.csv", *names)
+    for _ in range(2):  # it is told again until somebody mends it
+        written = write(tmp_path, graded("anna", "Other."))
+        assert "anna, q4: the answer has changed" in written.lines[0]
+        assert written.marks == {}
+    written = write(tmp_path, graded("anna", answer))
+    assert written.lines == []
+    assert written.marks == {("anna", "q4"): Mark(1.5)}
+
+
+def test_without_any_trace_of_the_answer_a_mark_counts(tmp_path):
+    write_marks(tmp_path / "manual.csv", "anna,q4,1.5,\n")
+    assert write(tmp_path, graded("anna", "Because.")).lines == []
+
+
+def test_grading_again_keeps_which_answer_was_shown(tmp_path):
+    one = graded("anna", "Because.")
+    batch.keep_answers(tmp_path, one.submission, {"q4": "x1"})
+    batch._keep(tmp_path, one.submission, "key", one.result, print)
+    assert batch.last_answers(tmp_path, one.submission) == {"q4": "x1"}
+
+
+def test_a_table_saved_while_the_reports_are_written_is_not_lost(marked, monkeypatch):
+    path = marked / "manual.csv"
+    honest = report.summary
+
+    def saved_meanwhile(*all_given):
+        fill(marked, "bert", "2", "saved meanwhile")
+        return honest(*all_given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(report, "summary", saved_meanwhile)
+        (line,) = write(marked, *both()).lines
+    assert "was changed while this ran" in line and "run the same command" in line
+    assert rows(path)["bert"]["comment"] == "saved meanwhile"
+    assert rows(marked / "manual-new.csv")["bert"]["points"] == "1"
+    written = write(marked, *both())
+    assert written.lines == []
+    assert written.marks[("bert", "q4")] == Mark(2.0, "saved meanwhile")
+    assert not (marked / "manual-new.csv").exists()
+
+
+def test_a_table_that_appears_while_the_reports_are_written_is_not_lost(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "manual.csv"
+    monkeypatch.setattr(report, "summary", lambda *a: write_marks(path, "x") or "")
+    (line,) = write(tmp_path, graded("anna")).lines
+    assert "was changed while this ran" in line
+    assert path.read_text() == HEADER + "x"
+
+
+def renamed(path: Path, **students: str) -> None:
+    """Give students other numbers as a spreadsheet does."""
+    text = path.read_text("utf-8-sig")
+    for old, new in students.items():
+        text = text.replace(f"\n{old.removeprefix('n')},", f"\n{new},")
+    path.write_text(text)
+
+
+def test_students_whose_numbers_a_spreadsheet_made_equal_get_no_mark(tmp_path):
+    all_graded = graded("007", "Same."), graded("7", "Same.")
+    write(tmp_path, *all_graded)
+    fill(tmp_path, "007", "2", "well done")
+    path = tmp_path / "manual.csv"
+    renamed(path, n007="7")
+    before = path.read_bytes()
+    written = write(tmp_path, *all_graded)
+    assert (
+        "2 rows for one answer (line 2: 2 points and line 3: nothing)"
+        in (written.lines[0])
+    )
+    assert written.marks == {}
+    assert path.read_bytes() == before
+
+
+def test_a_number_without_its_first_zeros_is_its_students(tmp_path):
+    all_graded = graded("0123", "Because."), graded("bert", "Because.")
+    write(tmp_path, *all_graded)
+    fill(tmp_path, "0123", "2")
+    renamed(tmp_path / "manual.csv", n0123="123")
+    written = write(tmp_path, *all_graded)
+    assert written.lines == []
+    assert written.marks == {("0123", "q4"): Mark(2.0)}
+    assert list(rows(tmp_path / "manual.csv")) == ["0123", "bert"]
+
+
+@pytest.mark.parametrize("students", [("0123", "00123"), ("0123x",), ("1230",)])
+def test_a_number_that_can_mean_nobody_alone_is_told(tmp_path, students):
+    all_graded = [graded(student, "Same.") for student in students]
+    write_marks(
+        tmp_path / "manual.csv",
+        f"123,q4,1,,{manual.answer_id('Same.')}\n",
+        HEADER.replace("\n", ",answer_id\n"),
+    )
+    written = write(tmp_path, *all_graded)
+    assert "123, q4: 1 points, and there is no such student" in written.lines[0]
+
+
+def test_a_number_without_its_first_zeros_needs_the_answer(tmp_path):
+    write(tmp_path, graded("0123", "Because."))
+    fill(tmp_path, "0123", "2")
+    renamed(tmp_path / "manual.csv", n0123="123")
+    written = write(tmp_path, graded("0123", "Other."))
+    assert "there is no such student" in written.lines[0]
+    assert written.marks == {}
+
+
+def test_tiny_points_are_read_as_they_were_written(tmp_path):
+    write_marks(tmp_path / "manual.csv", "anna,q4,0.00001,\n")
+    for _ in range(2):
+        written = write(tmp_path, graded("anna"))
+        assert written.marks == {("anna", "q4"): Mark(0.00001)}
+
+
+def test_a_link_to_the_table_stays_one(marked):
+    path, target = marked / "manual.csv", marked / "elsewhere" / "marks.csv"
+    target.parent.mkdir()
+    path.rename(target)
+    path.symlink_to(target)
+    fill(marked, "anna", "2")
+    assert write(marked, *both()).lines == []
+    assert path.is_symlink()
+    assert rows(target)["anna"]["points"] == "2"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_link_that_leads_to_itself_is_replaced(tmp_path):
+    path = tmp_path / "a.txt"
+    path.symlink_to(path)
+    files.write_text(path, "new")
+    assert path.read_text() == "new"
+
+
 def test_marks_in_the_table_beside_it_are_not_lost(marked):
-    both = graded("anna", "Other."), graded("bert", "So.")
-    write(marked, *both)
+    others = graded("anna", "Other."), graded("bert", "So.")
+    write(marked, *others)
     new, path = marked / "manual-new.csv", marked / "manual.csv"
     filled = new.read_text("utf-8").replace("anna,q4,2,,", "anna,q4,2,0.5,")
     new.write_text(filled, "utf-8")
-    written = write(marked, *both)
+    written = write(marked, *others)
     assert any(
         "manual-new.csv: holds marks that do not count" in x for x in written.lines
     )
     assert new.read_text("utf-8") == filled
     assert "manual-new-2.csv" in written.lines[-1]
     new.replace(path)
-    assert write(marked, *both).marks[("anna", "q4")] == Mark(0.5)
+    assert write(marked, *others).marks[("anna", "q4")] == Mark(0.5)
     assert sorted(x.name for x in marked.glob("manual*")) == ["manual.csv"]
 
 

@@ -71,10 +71,11 @@ def test_students_are_told_apart_as_platforms_name_them(tmp_path):
         "two/other.ipynb": "two - other",
         "mini.ipynb": "mini",
     }
-    for name in [*names, "__MACOSX/x.ipynb", "a/.ipynb_checkpoints/mini.ipynb"]:
+    for name in [*names, "__MACOSX/x.ipynb", "two/.ipynb_checkpoints/mini.ipynb"]:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text("{}")
+    (tmp_path / "README.txt").touch()
     found = submissions.find(tmp_path, "mini")
     assert {
         one.path.relative_to(tmp_path).as_posix(): one.student for one in found
@@ -176,6 +177,62 @@ def test_a_folder_without_notebooks_is_refused(tmp_path):
     (tmp_path / "all.zip").touch()
     with pytest.raises(UserError, match="unpack it first"):
         submissions.find(tmp_path / "all.zip", "mini")
+
+
+def problems(folder: Path) -> dict[str, str]:
+    """Whose submissions can't be read, and why."""
+    found = submissions.find(folder, "mini")
+    return {one.student: one.problem for one in found if one.problem}
+
+
+def test_a_folder_in_which_is_no_notebook_is_a_students(tmp_path):
+    (tmp_path / "honest.ipynb").write_text(NOTHING)
+    names = ["pdf_1_assignsubmission_file_/answer.pdf", "txt/a.ipynb.txt", "many/x/y"]
+    names += [f"many/{number}" for number in range(5)] + [".git/x", "__MACOSX/y"]
+    names += ["kept/.ipynb_checkpoints/a.ipynb", "hidden/.a.ipynb", "bad/a\x1b.txt"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "none").mkdir()
+    said = {
+        **{"pdf_1": "answer.pdf", "txt": "a.ipynb.txt", "none": "it is empty"},
+        **{"many": "0, 1, 2, ...", "kept": ".ipynb_checkpoints"},
+        **{"hidden": ".a.ipynb", "bad": r"a\x1b.txt"},
+    }
+    assert problems(tmp_path) == {
+        student: f"there is no notebook (*.ipynb) in it: {what}"
+        for student, what in said.items()
+    }
+
+
+def test_a_student_keeps_the_name_when_the_notebook_comes(tmp_path):
+    (tmp_path / "honest.ipynb").write_text(NOTHING)
+    (tmp_path / "Ida_mini").mkdir()
+    assert list(problems(tmp_path)) == ["Ida_mini"]
+    found = students(tmp_path, "Ida_mini/a.ipynb", known=students(tmp_path))
+    assert found["Ida_mini/a.ipynb"] == "Ida_mini"
+
+
+def test_a_link_is_a_students(tmp_path):
+    (tmp_path / "honest.ipynb").write_text(NOTHING)
+    for name, target in {"up": "..", "file": "honest.ipynb", "gone": "x"}.items():
+        (tmp_path / name).symlink_to(target)
+    assert problems(tmp_path) == dict.fromkeys(["up", "file", "gone"], "this is a link")
+
+
+def test_without_any_notebook_no_folder_is_a_students(tmp_path):
+    (tmp_path / "anna").mkdir()
+    with pytest.raises(UserError, match="holds no notebook"):
+        submissions.find(tmp_path, "mini")
+
+
+def test_a_hidden_notebook_is_a_students(tmp_path):
+    names = [".gina.ipynb", ".HANS.IPYNB", "._honest.ipynb", "a/.x.ipynb", "a/b.ipynb"]
+    assert students(tmp_path, *names, ".x/a.ipynb", ".y.txt") == {
+        ".gina.ipynb": ".gina",
+        ".HANS.IPYNB": ".HANS",
+        "a/b.ipynb": "a",
+    }
 
 
 @pytest.mark.parametrize(
@@ -320,13 +377,54 @@ def test_what_does_not_count_does_no_harm(tmp_path, name):
     assert [cell.source for cell in content.cells] == ["a = 1", "b = 2"]
 
 
-def test_a_million_cells_and_a_long_one_are_refused(tmp_path):
+def test_a_million_cells_are_refused(tmp_path):
     path = tmp_path / "x.ipynb"
     one = '{"cell_type":"raw","source":""}'
     path.write_text('{"cells":[' + ",".join([one] * 900_000) + "]}")
     assert problem(path) == "the notebook has more than 1000 cells"
-    path.write_text(json.dumps(notebook("a", "b" * (2**20 + 1))))
-    assert problem(path) == "cell 2 is longer than 1048576 characters"
+
+
+def test_a_long_code_cell_is_left_out_alone(tmp_path):
+    path = tmp_path / "x.ipynb"
+    path.write_text(json.dumps(notebook("a", "b" * (2**20 + 1), "c" * 2**20)))
+    content = submissions.read(path, class_factory.mini())
+    assert content.problem == ""
+    first, second, third = content.cells
+    said = "this cell is longer than 1048576 characters, so it was left out"
+    assert (first.source, third.source) == ("a", "c" * 2**20)
+    with pytest.raises(ValueError, match=said):
+        exec(second.source, {})
+
+
+def with_text(path: Path, source: str) -> submissions.Content:
+    """What a notebook with a code cell and this text holds."""
+    data = notebook("a = 1")
+    data["cells"].append({"cell_type": "markdown", "source": source, "metadata": {}})
+    path.write_text(json.dumps(data))
+    return submissions.read(path, class_factory.mini())
+
+
+def test_a_pasted_picture_is_shortened_and_keeps_nothing_back(tmp_path):
+    source = f"{MARK}\nSee ![x](data:image/png;base64,{{}}) and data:, well, `data:a`."
+    found = [
+        with_text(tmp_path / "x.ipynb", source.replace("{}", letter * 1_500_000))
+        for letter in "AAB"
+    ]
+    assert [len(one.cells) for one in found] == [1, 1, 1]
+    one, same, other = (content.answers["q4"] for content in found)
+    assert one.startswith("See ![x](data:...")
+    assert one.endswith(") and data:, well, `data:a`.")
+    assert len(one) < 100
+    assert one == same != other  # a mark counts for the picture that got it
+
+
+@pytest.mark.parametrize("text", ["data:" * 10**6, "data:a," * 10**6, "data:," * 10**6])
+def test_what_looks_like_pictures_takes_no_time(tmp_path, text):
+    path = tmp_path / "x.ipynb"
+    data = notebook()
+    data["cells"].append({"cell_type": "markdown", "source": f"{MARK}\n{text} x"})
+    path.write_text(json.dumps(data))
+    assert problem(path) == ""
 
 
 def test_a_file_of_empty_lists_takes_little_memory(tmp_path):

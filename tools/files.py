@@ -9,7 +9,11 @@ from pathlib import Path
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file's text in one step: after an error the old text is still there."""
+    """Replace a file's text in one step: after an error the old text is still there.
+
+    A symbolic link stays; the file that it leads to gets the text.
+    """
+    path = Path(os.path.realpath(path))  # Path.resolve raises where links form a loop
     handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
     temporary = Path(name)
     try:
