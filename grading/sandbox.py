@@ -229,9 +229,8 @@ class Sandbox:
         if self.process:
             own = self.process.pid
             with contextlib.suppress(OSError):  # one that is not set up yet would stay
-                for child in (
-                    Path(f"/proc/{own}/task/{own}/children").read_text().split()
-                ):
+                children = Path(f"/proc/{own}/task/{own}/children").read_text()
+                for child in children.split():
                     os.kill(int(child), signal.SIGKILL)
             self.process.kill()
             self.process.wait()

@@ -181,7 +181,10 @@ def serve(control: int, limits: dict) -> None:
                 tell(signal.SIGCONT)
             elif asked == b"s":
                 running = False
-                os.write(control, b"." if stop() else RESTLESS)
+                if not stop():
+                    os.write(control, RESTLESS)
+                    return
+                os.write(control, b".")
             elif asked == b"q":
                 settle()
                 os.write(control, b".")

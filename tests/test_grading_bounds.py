@@ -3,8 +3,10 @@
 import contextlib
 import csv
 import dataclasses
+import importlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -350,6 +352,23 @@ def test_what_was_held_still_goes_on():
         assert 0 < before <= after < before + 20  # running, it would be 100 further
         assert one.run("m = n\ntime.sleep(0.5)\nm = n - m", 20) is None
         assert one.ask({"do": "get", "name": "m"}, {}, 5, None) > 5
+
+
+def test_what_does_not_hold_still_is_ended(monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))  # the warden puts its folder there
+    warden = importlib.import_module("grading.warden")
+    told = []
+    monkeypatch.setattr(warden, "tell", told.append)
+    monkeypatch.setattr(warden, "awake", lambda: True)
+    monkeypatch.setattr(warden, "STOPPING", 0.1)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(b"s")
+        warden.serve(theirs.fileno(), {})
+        assert (
+            ours.recv(200) == b"!it did not hold still while nothing was asked of it\n"
+        )
+    assert told == [signal.SIGSTOP]
 
 
 def command(folder: Path, *options: str) -> list[str]:

@@ -6,6 +6,7 @@ spy looks everywhere, and prints, raises and answers what it finds.
 """
 
 import ast
+import contextlib
 import ctypes
 import json
 import os
@@ -198,8 +199,7 @@ def test_nothing_else_of_the_system_is_there():
         "    except FileNotFoundError: pass\n"
         "print(found)"
     )
-    worker = session.Session(Limits())
-    try:
+    with contextlib.closing(session.Session(Limits())) as worker:
         assert worker.run(code, 20) is None
         found = ast.literal_eval(worker.printed.decode())
         python_lies_in = {
@@ -213,8 +213,6 @@ def test_nothing_else_of_the_system_is_there():
             code = f"import os\nif os.path.exists('/proc/{name}'): open('/proc/{name}')"
             error = worker.run(code, 20)
             assert error["type"] == "PermissionError", name
-    finally:
-        worker.close()
 
 
 def test_what_can_be_written_lies_in_memory_and_is_bounded():
@@ -227,12 +225,9 @@ def test_what_can_be_written_lies_in_memory_and_is_bounded():
         "tops = {f for f in found if not any(f.startswith(o + '/') for o in found)}\n"
         "print(sorted(tops - {'/dev/pts'}))"
     )
-    worker = session.Session(Limits())
-    try:
+    with contextlib.closing(session.Session(Limits())) as worker:
         assert worker.run(code, 60) is None
         assert worker.printed.decode().strip() == "['/dev/shm', '/tmp']"
-    finally:
-        worker.close()
 
 
 def test_the_paths_of_the_house_are_not_told():
@@ -242,13 +237,10 @@ def test_the_paths_of_the_house_are_not_told():
         "for name in glob.glob('/proc/[0-9]*/cmdline') + ['/proc/self/mountinfo']:\n"
         "    print(open(name).read().replace(chr(0), ' '))"
     )
-    worker = session.Session(Limits())
-    try:
+    with contextlib.closing(session.Session(Limits())) as worker:
         assert worker.run(code, 20) is None
         told = (
             worker.printed.decode().replace(sys.prefix, "").replace(sys.base_prefix, "")
         )
         assert str(ROOT / "grading") not in told
         assert str(Path.home()) not in told or str(Path.home()) == "/"
-    finally:
-        worker.close()
