@@ -17,9 +17,9 @@ pytestmark = class_factory.NEEDS_SANDBOX
 
 STUDENTS = "students"  # the folder of their results
 LIMITS = [
-    "--cell-seconds=4",
-    "--call-seconds=3",
-    "--total-seconds=40",
+    "--cell-seconds=6",
+    "--call-seconds=5",
+    "--total-seconds=57",
     "--memory-gib=0.5",
     "--seed=a secret",
 ]
@@ -93,7 +93,7 @@ def test_nothing_was_left_outside_the_sandbox(run):
 
 
 def test_no_worker_is_left(run):
-    own = 'worker.py .*"CPU": 80,'  # twice its 40 s: other tests run workers, too
+    own = 'worker.py .*"CPU": 114,'  # twice its 57 s: other tests run workers, too
     left = subprocess.run(["pgrep", "-f", own], capture_output=True)
     assert left.stdout == b""
 

@@ -206,7 +206,7 @@ def graded(*sources: str, limits: sandbox.Limits = LIMITS) -> runner.Result:
         (lambda: np.ones((2**20, 2**12)).sum(), 60, "could not be looked at"),
         (lambda: sum(iter(int, 1)), 60, "took more than 1 s to look at"),
         (lambda: time.sleep(100), 3, "still running after 3 s"),
-        (lambda: os.kill(os.getpid(), signal.SIGSEGV), 60, "could not be looked at"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), 60, "could not be looked at"),
         (lambda: os._exit(0), 60, "could not be looked at"),
     ],
 )
@@ -305,7 +305,7 @@ def test_what_cells_say_carries_no_hidden_input():
 
 BURNERS = (
     "import os\n"
-    "for n in range(100):\n"
+    "for n in range(40):\n"
     "    if os.fork() == 0:\n"
     "        try: os.setsid()\n"
     "        except OSError: pass\n"
@@ -331,7 +331,7 @@ def test_nothing_runs_while_nothing_is_asked():
             assert one.run(BURNERS, 60) is None
             told = {}
             exec(STRETCH, told)
-            assert told["stretch"] < 6  # beside a hundred that run it is about 100
+            assert told["stretch"] < 10  # beside forty that run it is about 40
             assert one.run("x = 1", 60) is None
     finally:
         os.sched_setaffinity(0, cores)
@@ -382,8 +382,8 @@ def command(folder: Path, *options: str) -> list[str]:
     len(os.sched_getaffinity(0)) < 2, reason="one core has no neighbour"
 )
 def test_a_neighbour_that_burns_changes_no_score(tmp_path):
-    honest = STRETCH + "bytes_q3 = 4 if stretch < 25 else 5"  # unbound, 50 and more
-    cases = {"burner": class_factory.case(BURNERS + "import time\ntime.sleep(8)")}
+    honest = STRETCH + "bytes_q3 = 4 if stretch < 10 else 5"  # unbound, about 20
+    cases = {"burner": class_factory.case(BURNERS + "import time\ntime.sleep(6)")}
     for number in range(3):  # one of them starts when the burner is at its work
         cases[f"honest-{number}"] = class_factory.case(honest)
     class_factory.write_all(tmp_path / "in", cases)
