@@ -119,12 +119,11 @@ class Container:
 
     Args:
         folder: holds the worker's files; everybody can read it.
-        slot: gives the user.
     """
 
-    def __init__(self, folder: Path, slot: int = 0) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.user = sandbox.FIRST_USER + slot
+        self.user = sandbox.another_user()
         self.process: subprocess.Popen | None = None
 
     def start(self, program: list[str], descriptors: list[int], output: int) -> None:
@@ -228,7 +227,7 @@ def grade(base: Path) -> dict:
                 assignment,
                 content.cells,
                 limits,
-                place=lambda limits, slot, join: Container(folder, slot),
+                place=lambda limits, join: Container(folder),
             )
             result = grading.grade(seed)
     return report.gradescope(Graded(submission, result, content.answers, True), {})

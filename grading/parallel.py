@@ -87,16 +87,14 @@ def _no_interrupt() -> Iterator[None]:
 def _start(index: int, slot: int, work: tuple, cores: set[int]) -> _Job:
     """Start a grader of one submission."""
     receiving, sending = SPAWN.Pipe(duplex=False)
-    process = SPAWN.Process(
-        target=_grade, args=(sending, work, slot, cores, os.getpid())
-    )
+    process = SPAWN.Process(target=_grade, args=(sending, work, cores, os.getpid()))
     process.start()
     sending.close()
     deadline = time.monotonic() + work[2].total_seconds + GRACE
     return _Job(index, slot, process, receiving, deadline)
 
 
-def _grade(sending, work, slot, cores, parent) -> None:
+def _grade(sending, work, cores, parent) -> None:
     """Grade one submission; runs in a process of its own, which ends with the first."""
     apart.die_with(parent)
     for number in ENDS:
@@ -105,7 +103,7 @@ def _grade(sending, work, slot, cores, parent) -> None:
     os.sched_setaffinity(0, cores)
     cells, assignment, limits, seed, groups = work
     try:
-        grading = runner.Grading(assignment, cells, limits, slot, groups=groups)
+        grading = runner.Grading(assignment, cells, limits, groups=groups)
         result = grading.grade(seed)
     except Exception as error:
         result = _failed(assignment, f"{type(error).__name__}: {error}")

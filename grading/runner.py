@@ -144,7 +144,6 @@ class Grading:
         assignment: what it answers.
         cells: its code cells, in order.
         limits: what it may use.
-        slot: which of the workers that run at the same time this is.
         place, groups: see Session.
     """
 
@@ -153,13 +152,11 @@ class Grading:
         assignment: Assignment,
         cells: list[Cell],
         limits: sandbox.Limits,
-        slot: int = 0,
         place: Callable[..., sandbox.Sandbox] = sandbox.Sandbox,
         groups: Groups | None = None,
     ) -> None:
         self.cells = cells
         self.limits = limits
-        self.slot = slot
         self.place = place
         self.groups = groups
         self.skipped: set[int] = set()  # cells in which a worker was lost
@@ -230,7 +227,7 @@ class Grading:
             if self.starts > 1 + self.limits.restarts:
                 raise WorkerLost(f"{self.starts - 1} workers were lost")
             self._seconds(1)
-            self.session = Session(self.limits, self.slot, self.place, self.groups)
+            self.session = Session(self.limits, self.place, self.groups)
             for cell, report in zip(self.cells, self.result.cells, strict=True):
                 if cell.number not in self.skipped and not self._cell(cell, report):
                     break

@@ -27,7 +27,9 @@ INSIDE = "/grading"
 WORKER = {name: name for name in ("worker.py", "protocol.py", "confine.py")}
 WORKER["stub_otter.py"] = "otter.py"
 WARDEN = "warden.py"
-FIRST_USER = 61_000  # as root, each worker runs as a user of its own, from here on
+# As root, each grader has its workers run as a user of its own, of these, who is nobody
+# else: what the kernel counts for a user is not shared with other graders.
+FIRST_USER, USERS = 70_000, 29_000
 NOBODY = 65_534
 ANSWERS = 60  # seconds in which the warden must have answered
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -133,15 +135,11 @@ class Sandbox:
 
     Args:
         limits: what it may use.
-        slot: which of those that run at the same time this is.
         join: called in the new process before anything else, to put it into a cgroup.
     """
 
-    def __init__(
-        self, limits: Limits, slot: int = 0, join: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, limits: Limits, join: Callable[[], None] | None = None) -> None:
         self.limits = limits
-        self.slot = slot
         self.join = join
         self.process: subprocess.Popen | None = None
         self.warden: socket.socket | None = None
@@ -182,7 +180,7 @@ class Sandbox:
             }
             warden = [sys.executable, "-I", "-S", "-B", f"{INSIDE}/{WARDEN}"]
             warden += [str(inside.fileno()), json.dumps(watched)]
-            inner = [*_drop(self.slot), bwrap, *_inner(), "--", *program]
+            inner = [*_drop(), bwrap, *_inner(), "--", *program]
             self.process = subprocess.Popen(
                 [bwrap, "--args", arguments, "--", *warden, *inner],
                 stdin=subprocess.DEVNULL,
@@ -252,8 +250,13 @@ def _apart() -> list[str]:
     return options
 
 
-def _drop(slot: int) -> list[str]:
-    """What makes root another user, one for each slot."""
+def another_user() -> int:
+    """The number of the user that this grader's workers run as, if it is root."""
+    return FIRST_USER + os.getpid() % USERS
+
+
+def _drop() -> list[str]:
+    """What makes root another user."""
     if os.geteuid() != 0:
         return []
     setpriv = shutil.which("setpriv")
@@ -262,7 +265,7 @@ def _drop(slot: int) -> list[str]:
             "as root, the sandbox needs setpriv to become another user. "
             "Fix: install util-linux, or run this as an ordinary user."
         )
-    user = str(FIRST_USER + slot)
+    user = str(another_user())
     drop = [setpriv, "--reuid", user, "--regid", user, "--clear-groups"]
     return [*drop, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
 

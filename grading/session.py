@@ -42,7 +42,6 @@ class Session:
 
     Args:
         limits: what the submission may use.
-        slot: which of the workers that run at the same time this is.
         place: makes the place where the worker runs, apart from the grader.
         groups: where the kernel bounds what the worker uses, if it can be had.
 
@@ -53,7 +52,6 @@ class Session:
     def __init__(
         self,
         limits: sandbox.Limits,
-        slot: int = 0,
         place: Callable[..., sandbox.Sandbox] = sandbox.Sandbox,
         groups: Groups | None = None,
     ) -> None:
@@ -61,7 +59,7 @@ class Session:
         self.number = 0
         self.printed = b""  # the start of what the last request printed
         self.group = groups.make(limits) if groups else None
-        self.place = place(limits, slot, self.group.join if self.group else None)
+        self.place = place(limits, self.group.join if self.group else None)
         inside_requests, self.requests = os.pipe()
         self.answers, inside_answers = os.pipe()
         self.output, inside_output = os.pipe()
