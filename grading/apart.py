@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import ctypes
 import json
+import multiprocessing
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+# How processes of the grader's own are started.
+SPAWN = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 PR_SET_PDEATHSIG = 1
 
 
@@ -47,8 +51,6 @@ def run(
     Raises:
         Ended: it broke a limit, or crashed.
     """
-    from grading.parallel import SPAWN  # it forks where it can
-
     receiving, sending = SPAWN.Pipe(duplex=False)
     arguments = (sending, action, os.getpid(), processor_seconds, extra)
     process = SPAWN.Process(target=_run, args=arguments, daemon=True)

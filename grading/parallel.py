@@ -8,18 +8,17 @@ import json
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from multiprocessing import connection
 
 from grading import apart, runner
+from grading.apart import SPAWN
 from grading.cgroup import Groups
 from grading.masters import Assignment
 from grading.runner import Result
 
 GRACE = 30  # seconds that a grader may take beyond its submission's limit
-SPAWN = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}  # what tells a program to end
 
 

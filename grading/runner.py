@@ -250,8 +250,7 @@ class Grading:
         finally:
             report.seconds = time.monotonic() - start
         report.error = f"{error['type']}: {error['message']}" if error else ""
-        printed = self.session.printed.decode(errors="replace")
-        report.printed = text.several_lines(printed)
+        report.printed = self.session.printed.decode(errors="replace")
         return True
 
     def _tests(self) -> list[tuple]:
@@ -350,5 +349,5 @@ class Grading:
         except Exception as error:  # the test could not use what came back
             said = f"{type(error).__name__}: {error}"
             outcome = Outcome(f"the check can't use this answer ({said})", "wrong")
-        message = text.several_lines(outcome.message[:2000])
+        message = outcome.message[:2000]
         return dataclasses.replace(outcome, message=message, asked=self.session.number)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from grading import protocol, sandbox, text
+from grading import protocol, sandbox
 from grading.cgroup import Groups
 from grading.protocol import ProtocolError
 
@@ -158,10 +158,7 @@ class Session:
             isinstance(error.get(name), str) for name in ("type", "message")
         ):
             raise self._lost("it broke the protocol: no error")
-        return {
-            "type": text.one_line(error["type"][:80]),
-            "message": text.several_lines(error["message"][:2000]),
-        }
+        return {"type": error["type"][:80], "message": error["message"][:2000]}
 
     def _lost(self, reason: str, slow: bool = False) -> WorkerLost:
         """The error to raise when the worker is of no use any more."""
