@@ -43,13 +43,15 @@ def run_process(source, timeout=60, **environment):
 
     Args:
         source: Python code.
-        timeout: seconds after which the child is killed.
+        timeout: seconds after which the child is killed; on an emulated, slow machine
+            as many times that as PROCESS_TIME_LIMIT_FACTOR says.
         **environment: variables to set; None removes a variable.
 
     Returns:
         subprocess.CompletedProcess with returncode, stdout, stderr, and with log:
         what C++ code wrote to stderr.
     """
+    timeout *= float(os.environ.get("PROCESS_TIME_LIMIT_FACTOR", 1))
     variables = {**os.environ, "PYTHONUNBUFFERED": "1", **environment}
     variables = {k: str(v) for k, v in variables.items() if v is not None}
     with tempfile.TemporaryDirectory() as folder:

@@ -2,22 +2,23 @@ import collections
 import statistics
 import time
 
-Timing = collections.namedtuple("Timing", "first best low median high")
+Timing = collections.namedtuple("Timing", "first best low median high samples")
 
 
-def measure(function, *args, repeats=9, at_least=0.01):
-    """Time function(*args) in `repeats` samples of `at_least` seconds or one call each.
+def seconds_per_call(function, calls=1):
+    """Seconds per call of function(), the wait for each result included."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        wait_for(function())
+    return max(time.perf_counter() - start, 1e-9) / calls
 
-    Returns a Timing in seconds per call: first, best, median and its quartiles.
-    """
 
-    def sample(calls):
-        start = time.perf_counter()
-        for _ in range(calls):
-            wait_for(function(*args))
-        return (time.perf_counter() - start) / calls
+def timing_of(first, samples):
+    """A Timing in seconds per call: first call, best, median with quartiles, all."""
+    several = samples if len(samples) > 1 else 2 * samples
+    return Timing(first, min(samples), *statistics.quantiles(several, n=4), samples)
 
-    first = sample(1)
-    calls = int(at_least / sample(1)) + 1
-    samples = sorted(sample(calls) for _ in range(repeats))
-    return Timing(first, samples[0], *statistics.quantiles(samples, n=4))
+
+def measure(function, *args, **settings):
+    """Time function(*args): the Timing of a function that takes turns with nobody."""
+    return measure_in_turns(lambda: function(*args), **settings)[0]

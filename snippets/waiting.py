@@ -1,5 +1,5 @@
-import numbers
 import sys
+from numbers import Number
 
 
 def wait_for(result):
@@ -18,6 +18,6 @@ def wait_for(result):
     elif framework == "torch":
         if result.device.type != "cpu":
             library.accelerator.synchronize(result.device)
-    elif framework != "numpy" and not isinstance(result, numbers.Number):
+    elif framework != "numpy" and not isinstance(result, Number):
         raise TypeError(f"cannot wait for {result!r}: return what was computed")
     return result

@@ -164,6 +164,66 @@ MUTATIONS = {
         set_source(CLAIM, CLAIM, "%%process\n# Claim"),
         None,
     ),
+    "assert below an if": (
+        add_code("# Claim: two.\nif a:\n    assert a", tags=["claim"]),
+        "asserts nothing on one of its paths",
+    ),
+    "assert below an if and its else": (
+        add_code(
+            "# Claim: two.\nif a:\n    assert a\nelse:\n    assert b", tags=["claim"]
+        ),
+        None,
+    ),
+    "not checked below else": (
+        add_code(
+            "# Claim: two.\nif a:\n    assert a\nelse:\n    not_checked('no a')",
+            tags=["claim"],
+        ),
+        None,
+    ),
+    "not checked without a reason": (
+        add_code(
+            "# Claim: two.\nif a:\n    assert a\nelse:\n    not_checked()",
+            tags=["claim"],
+        ),
+        "without a reason",
+    ),
+    "never checked": (
+        add_code("# Claim: two.\nnot_checked('a')\nassert a", tags=["claim"]),
+        "not checked on any machine",
+    ),
+    "assert after what may raise": (
+        add_code(
+            "# Claim: two.\ntry:\n    assert a()\nexcept OSError:\n    pass",
+            tags=["claim"],
+        ),
+        "on one of its paths",
+    ),
+    "assert in the error that is caught, too": (
+        add_code(
+            "# Claim: two.\ntry:\n    assert a()\nexcept OSError:\n    assert b",
+            tags=["claim"],
+        ),
+        None,
+    ),
+    "assert in a loop": (
+        add_code("# Claim: two.\nfor a in b:\n    assert a", tags=["claim"]),
+        None,
+    ),
+    "assert in a loop of another process": (
+        add_code("%%process\n# Claim: two.\nfor a in b:\n    assert a", tags=["claim"]),
+        "on one of its paths",
+    ),
+    "assert in a written loop of another process": (
+        add_code(
+            "%%process\n# Claim: two.\nfor a in (1, 2):\n    assert a", tags=["claim"]
+        ),
+        None,
+    ),
+    "a claim that is no Python": (
+        add_code("# Claim: two.\nassert a b", tags=["claim"]),
+        r"not Python \(line 1\)",
+    ),
     "nothing asserted in a process": (
         add_code("%%process A=b\n# Claim: two.\nprint(1)", tags=["claim"]),
         "asserts nothing",

@@ -10,6 +10,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 
 import notebook_factory as factory
+import psutil
 import pytest
 from nbformat import v4
 
@@ -17,6 +18,7 @@ from tools import chapters
 
 ADDRESS = "0x7f00deadbeef"
 FAILED_CHECK = "# Claim: one is two.\nassert 1 == 2"
+UNCHECKED = "# Claim: xpus count.\nxpus = 0\nif xpus:\n    assert xpus > 0\nelse:\n    "
 
 
 def error(name, value):
@@ -29,9 +31,33 @@ def printed(text, **metadata):
     return factory.code(f"print({text!r})", factory.stream(f"{text}\n"), **metadata)
 
 
+def claim(source, *stored):
+    """A claim's cell, with stored outputs."""
+    return factory.code(source, *stored, tags=["claim"])
+
+
 HEALTHY = {
+    "set-up": factory.code((chapters.ROOT / "snippets/outcome.py").read_text()),
     "stored output": printed("the same"),
-    "claim": factory.code("# Claim: one is one.\nassert 1 == 1", tags=["claim"]),
+    "claim": claim("# Claim: one is one.\nassert 1 == 1"),
+    "claim in a function": claim(
+        "# Claim: two is two.\ndef same(a, b):\n    assert a == b\nsame(2, 2)"
+    ),
+    "claim in another process": claim(
+        "%%capture\n# Claim: three is three.\nassert 3 == 3"
+    ),
+    "claim without its subject": claim(f"{UNCHECKED}not_checked('no XPU\\n is here')"),
+    "claim that prints, without its subject": claim(
+        f"{UNCHECKED}not_checked('no XPU')\nprint('two')", factory.stream("two\n")
+    ),
+    "claim that was not checked when it was stored": claim(
+        "# Claim: four is four.\nassert 4 == 4",
+        factory.stream("Not checked: no XPU is here\n"),
+    ),
+    "measured less": printed("Measured less: 1 of 9 samples"),
+    "measured less elsewhere": factory.code(
+        "print('a')", factory.stream("Measured less: 1 of 9 samples\na\n")
+    ),
     "empty folder": factory.code(
         "import os\nassert os.listdir() == [], os.listdir()\n"
         "open('made.txt', 'w').close()"
@@ -62,11 +88,22 @@ HEALTHY = {
     ),
 }
 SICK = {
+    "set-up": HEALTHY["set-up"],
     "changed output": factory.code("print('new')", factory.stream("old\n")),
     "output that is gone": factory.code("pass", factory.stream("old\n")),
     "output that is new": factory.code("print('new')"),
     "warning that is new": factory.code("import sys\nprint(1, file=sys.stderr)"),
-    "false claim": factory.code(FAILED_CHECK, tags=["claim"]),
+    "false claim": claim(FAILED_CHECK),
+    "claim with nothing to loop over": claim(
+        "# Claim: all are zero.\nfor x in []:\n    assert x == 0"
+    ),
+    "claim without a reason": claim(f"{UNCHECKED}not_checked()"),
+    "not checked where nothing is asserted": factory.code(
+        "print('Not checked: me'); print('new')"
+    ),
+    "claim that prints anew and is not checked": claim(
+        f"{UNCHECKED}not_checked('no XPU')\nprint('new')", factory.stream("old\n")
+    ),
     "error that is gone": factory.code(
         "pass",
         error("ZeroDivisionError", "division by zero"),
@@ -86,6 +123,24 @@ SICK = {
 HANGS = {
     "before": printed("the same"),
     "endless": factory.code("import time\nprint('start')\ntime.sleep(60)"),
+    "claim after it": claim("# Claim: one is one.\nassert 1 == 1"),
+}
+DEAF = {  # a kernel that can't be interrupted, and a process that it started
+    "a process": factory.code(
+        "import os, signal, subprocess\n"
+        "sleep = ['sleep', '1234']\n"
+        "_ = subprocess.Popen(sleep, start_new_session=True)"
+    ),
+    "deaf": factory.code(
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True:\n    pass"
+    ),
+    "after it": printed("never"),
+}
+DIES = {
+    "alive": printed("alive"),
+    "dies": factory.code("import os\nos._exit(3)"),
+    "claim after it": claim("# Claim: one is one.\nassert 1 == 1"),
+    "cell after it": printed("never"),
 }
 
 
@@ -97,7 +152,9 @@ class Run:
     text: str
     root: Path
     before: dict[str, bytes]
-    outcomes: dict[str, str]  # "02-sick.ipynb: false claim" -> its failure, or ""
+    outcomes: dict[str, str]  # "sick: false claim" -> its outcome
+    reasons: dict[str, str]  # the same -> why it is broken or was not checked
+    failures: dict[str, str]  # the same -> all that pytest says of its failure
 
     def line(self, start):
         """What the summary says on the line that starts with some words."""
@@ -137,15 +194,16 @@ def check(root, cells, *options):
         text=True,
         timeout=120,
     )
-    outcomes = {}
+    outcomes, reasons, failures = {}, {}, {}
     for case in xml.etree.ElementTree.parse(root / "report.xml").iter("testcase"):
-        notebook = case.attrib["classname"].removeprefix("notebooks.")
-        index = int(case.attrib["name"].removeprefix("Cell "))
-        failures = [child.text or child.attrib["message"] for child in case]
-        outcomes[names[notebook, index]] = "".join(failures)
+        known = {x.attrib["name"]: x.attrib["value"] for x in case.iter("property")}
+        name = names[Path(known["notebook"]).name, int(known["cell"])]
+        outcomes[name], reasons[name] = known["outcome"], known["reason"]
+        failures[name] = "".join(x.text or "" for x in case if x.tag == "failure")
+        assert ("claim" in known) == ("claim" in name.split()), name
     text = result.stdout + result.stderr
     assert set(outcomes) == set(names.values()), text
-    return Run(result.returncode, text, root, before, outcomes)
+    return Run(result.returncode, text, root, before, outcomes, reasons, failures)
 
 
 @pytest.fixture(scope="module")
@@ -164,23 +222,28 @@ def sick(tmp_path_factory):
     """Notebooks in which cells must fail, run in one process."""
     return check(
         tmp_path_factory.mktemp("sick") / "house",
-        {"sick": SICK, "hangs": HANGS, "healthy": HEALTHY},
+        {"sick": SICK, "hangs": HANGS, "deaf": DEAF, "dies": DIES, "healthy": HEALTHY},
         *("-n", "0", "--nbval-cell-timeout=3"),
     )
 
 
 @pytest.mark.parametrize("cell", HEALTHY)
-def test_a_healthy_cell_passes(healthy, sick, cell):
-    assert healthy.outcomes[f"healthy: {cell}"] == "", healthy.text
-    assert sick.outcomes[f"healthy: {cell}"] == "", sick.text
+def test_a_healthy_cell_is_not_red(healthy, sick, cell):
+    expected = "not checked" if "without its subject" in cell else "held"
+    assert healthy.outcomes[f"healthy: {cell}"] == expected, healthy.text
+    assert sick.outcomes[f"healthy: {cell}"] == expected, sick.text
 
 
 def test_the_summary_of_a_healthy_run(healthy):
     assert healthy.status == 0, healthy.text
     assert healthy.line("notebooks") == "2"
-    assert healthy.line("cells run") == "10, 0 failed"
-    assert healthy.line("outputs compared") == "6 of 7 (85 %)"
-    assert healthy.line("claims that hold") == "1 of 1"
+    assert healthy.line("cells run") == "18, 0 failed"
+    assert healthy.line("outputs compared") == "10 of 11 (90 %)"
+    assert healthy.line("claims") == "4 held, 0 broken, 2 not checked"
+    assert re.findall(r"(?m)^not checked +(.+)$", healthy.text) == [
+        "1.4 01-healthy.ipynb, cell 6 ('# Claim: xpus count.'): no XPU is here",
+        "1.5 01-healthy.ipynb, cell 7 ('# Claim: xpus count.'): no XPU",
+    ]
     slowest = healthy.line("slowest")
     times = re.fullmatch(r"(\S+) \d+ s, (\S+) \d+ s", slowest)
     assert times and set(times.groups()) == {"01-healthy", "02-other"}, slowest
@@ -194,6 +257,10 @@ def test_the_summary_of_a_healthy_run(healthy):
         ("output that is new", ["Cell outputs differ", "Unexpected output fields"]),
         ("warning that is new", ["Cell outputs differ", "stderr"]),
         ("false claim", ["# Claim: one is two.", "AssertionError"]),
+        ("claim with nothing to loop over", ["No assertion ran. Fix: assert"]),
+        ("claim without a reason", ["ValueError", "not_checked needs a reason"]),
+        ("not checked where nothing is asserted", ["Cell outputs differ", "new"]),
+        ("claim that prints anew and is not checked", ["Cell outputs differ", "new"]),
         ("error that is gone", ["Cell outputs differ", "Missing output fields"]),
         ("uncompared error that is gone", ["raises nothing", "Fix: drop the tag"]),
         ("another error", ["Cell outputs differ", "IndexError"]),
@@ -201,32 +268,61 @@ def test_the_summary_of_a_healthy_run(healthy):
     ],
 )
 def test_a_sick_cell_fails_and_says_why(sick, cell, words):
-    failure = sick.outcomes[f"sick: {cell}"]
+    assert sick.outcomes[f"sick: {cell}"] == "broken"
     for word in words:
-        assert word in failure, sick.text
+        assert word in sick.failures[f"sick: {cell}"], sick.text
 
 
-def test_a_cell_that_hangs_fails_at_its_limit(sick):
-    assert sick.outcomes["hangs: before"] == ""
-    assert "Timeout of 3 seconds" in sick.outcomes["hangs: endless"], sick.text
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("hangs: endless", "Timeout of 3 seconds exceeded executing cell"),
+        ("deaf: deaf", "Timeout of 3 seconds exceeded while executing cell."),
+        ("dies: dies", "The kernel died"),
+    ],
+)
+def test_what_stops_a_kernel_is_one_line_that_names_the_cell(sick, cell, reason):
+    assert sick.reasons[cell].startswith(reason), sick.text
+    name, _, _ = cell.partition(": ")
+    assert re.search(rf"(?m)^failed .*{name}\.ipynb, cell \d .*: {reason}", sick.text)
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("hangs: claim after it", "not run: the time limit was passed in code cell 1"),
+        ("deaf: after it", "not run: the time limit was passed in code cell 1"),
+        ("dies: claim after it", "not run: the kernel died in code cell 1"),
+        ("dies: cell after it", "not run: the kernel died in code cell 1"),
+    ],
+)
+def test_what_comes_after_it_is_not_checked(sick, cell, reason):
+    assert sick.outcomes[cell] == "not checked"
+    assert sick.reasons[cell] == reason
 
 
 def test_the_summary_of_a_sick_run(sick):
     assert sick.status == 1, sick.text
-    assert sick.outcomes["sick: healthy after all"] == ""
-    assert sick.line("notebooks") == "3"
-    assert sick.line("cells run") == "19, 10 failed"
-    assert sick.line("outputs compared") == "5 of 10 (50 %)"
-    assert sick.line("claims that hold") == "1 of 2"
-    assert re.match(r"02-hangs [3-9] s, ", sick.line("slowest"))
+    assert sick.outcomes["sick: healthy after all"] == "held"
+    assert sick.line("notebooks") == "5"
+    assert sick.line("cells run") == "36, 16 failed, 4 not run"
+    assert sick.line("claims") == "4 held, 4 broken, 4 not checked"
+    broken = re.findall(r"(?m)^broken +(.+)$", sick.text)
+    assert len(broken) == 4
+    assert (
+        "1.1 01-sick.ipynb, cell 6 ('# Claim: one is two.'): AssertionError" in broken
+    )
 
 
 @pytest.mark.parametrize("name", ["healthy", "sick"])
-def test_a_run_leaves_no_file_behind(name, request):
+def test_a_run_leaves_no_file_and_no_process_behind(name, request):
     run = request.getfixturevalue(name)
     assert factory.snapshot(run.root / "notebooks") == run.before
     left = [path.name for path in (run.root / "temporary").iterdir()]
     assert not [name for name in left if name.startswith("chapter-")]
+    for process in psutil.process_iter(["cmdline", "environ"]):
+        here = (process.info["environ"] or {}).get("TMPDIR")
+        assert here != str(run.root / "temporary"), process.info["cmdline"]
 
 
 # --- the book's own notebooks ------------------------------------------------------

@@ -1,57 +1,45 @@
-"""The alert of the weekly check: which claims broke, from the JUnit XML of its runs.
+"""The alert of the weekly check: which claims broke, from the reports of its runs.
 
-    python -m tools.alert report NAME=RESULTS/junit.xml ... > issue.md
+    python -m tools.alert report NAME=FOLDER ... > issue.md
 
-Each NAME is a variant, such as `newest`. Beside its junit.xml may lie `versions.txt`
-(what `pip freeze` printed) and `outcome.txt` (how `make test` ended: `success` or
-`failure`). A claim counts as holding only if its cell ran and passed: a file that is
-missing or unreadable, and a claim that no test case covers, are reported too.
+Each NAME is a variant, such as `newest`, and its folder holds the reports of `make
+test`: `claims.xml`, `tests.xml` and `parts.json`, and beside them what `pip freeze`
+printed, `versions.txt`, and how the run ended, `outcome.txt` (`success` or `failure`).
 
-Exit status: 0 all claims of all variants hold, 1 a report was written, 2 wrong usage.
+A claim *held* only if its cell ran and an assertion in it passed. A broken claim is
+red, and so is one of which the run says nothing: its reports are missing or unreadable,
+or no test case covers it. One that says itself that it was *not checked*, and why, is
+counted and named, but is not red. Parts of the run that did not pass are.
+
+Exit status: 0 nothing is red, 1 a report was written, 2 wrong usage.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import re
+import json
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tools import chapters
+from tools import chapters, outcomes
 from tools.errors import UserError
 
 ENGINES = ("tensorflow", "keras", "jax", "torch", "openvino", "numpy")
 LONGEST = 300  # characters of an error that the report shows
 MOST = 40  # findings of one kind that the report lists
-# A colour as a terminal gets it, and as pytest writes it into XML.
-COLOUR = re.compile(r"(?:\x1b|#x1B)\[[0-9;]*m")
-EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)\b.*")
-HUNG = "Previous cell timed out"
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
     """One test case of a run: a notebook's cell, or any other test."""
 
-    module: str  # such as `notebooks.03-list-devices.ipynb`
-    name: str  # such as `Cell 4`
-    outcome: str  # `passed`, `failed` or `skipped`
-    text: str  # what the test said when it did not pass
-
-    @property
-    def notebook(self) -> str | None:
-        """The notebook's path from the root, or None for a test of another kind."""
-        if not self.module.endswith(".ipynb") or self.code_cell is None:
-            return None
-        return self.module.removesuffix(".ipynb").replace(".", "/") + ".ipynb"
-
-    @property
-    def code_cell(self) -> int | None:
-        """The number of the cell among the notebook's code cells, from 0."""
-        match = re.fullmatch(r"Cell (\d+)", self.name)
-        return int(match[1]) if match else None
+    name: str  # such as `tests.test_site::test_links`
+    notebook: str  # its path from the root, or nothing for a test of another kind
+    cell: int  # the cell's index in the notebook, from 0
+    outcome: str  # `held`, `broken` or `not checked`
+    reason: str
 
 
 def read_cases(path: Path) -> list[Case]:
@@ -69,28 +57,21 @@ def read_cases(path: Path) -> list[Case]:
 
 
 def _case(element: ElementTree.Element) -> Case:
-    outcome, text = "passed", ""
+    known = {x.get("name", ""): x.get("value", "") for x in element.iter("property")}
+    outcome, text = outcomes.HELD, ""
     for child in element:
         if child.tag in ("failure", "error", "skipped"):
-            text = COLOUR.sub("", child.text or child.get("message", ""))
-            # A cell after one that hung is no evidence, whether it passed or not.
-            hung = HUNG in child.get("message", "")
-            outcome = "skipped" if child.tag == "skipped" or hung else "failed"
-    return Case(element.get("classname", ""), element.get("name", ""), outcome, text)
-
-
-def last_words(text: str) -> str:
-    """The one line of a failure that tells most: the exception, or what differs."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    reason = next((x for x in lines if re.match(r"Cell \d+: ", x)), "")
-    if "Timeout" in reason:
-        return reason.partition(": ")[2]
-    if "outputs differ" in reason:
-        start = "assert reference_output == test_output failed:"
-        after = lines[lines.index(start) + 1 :] if start in lines else lines[-1:]
-        return "stored output differs: " + " ".join(after[:1])
-    exceptions = [line for line in lines if EXCEPTION.match(line)]
-    return (exceptions or lines or ["no message"])[-1]
+            skipped = child.tag == "skipped"
+            outcome = outcomes.UNCHECKED if skipped else outcomes.BROKEN
+            text = child.text or child.get("message", "")
+    name = "::".join(filter(None, (element.get("classname"), element.get("name"))))
+    return Case(
+        name,
+        known.get("notebook", ""),
+        int(known.get("cell", "0")),
+        known.get("outcome", outcome),
+        known.get("reason") or (outcomes.last_words(text) if text else ""),
+    )
 
 
 def quote(text: str) -> str:
@@ -125,103 +106,131 @@ class Book:
     def _add(self, path: Path) -> None:
         name = path.relative_to(self.root).as_posix()
         notebook = chapters.read(path)
-        claims = {claim.cell: claim for claim in chapters.claims(path, notebook)}
-        code = [i for i, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
-        for number, index in enumerate(code):
-            where = chapters.where(path, index, notebook.cells[index])
-            self.cells[name, number] = where
-            if index in claims:
-                claim, place = claims[index], f"{path.name}, cell {index + 1}"
-                self.claims[name, number] = (
-                    f"**{claim.label}** {claim.sentence} ({place})"
-                )
+        for claim in chapters.claims(path, notebook):
+            place = f"{path.name}, cell {claim.cell + 1}"
+            self.claims[name, claim.cell] = (
+                f"**{claim.label}** {claim.sentence} ({place})"
+            )
+        for index, cell in enumerate(notebook.cells):
+            self.cells[name, index] = chapters.where(path, index, cell)
 
 
-def findings(path: Path, book: Book) -> list[str]:
-    """What one variant's run found wrong, in Markdown; empty if all is well."""
+@dataclasses.dataclass
+class Result:
+    """What one variant's run says."""
+
+    red: list[str]  # what is wrong, in Markdown
+    rest: list[str]  # what was not checked, in Markdown
+    counts: str  # such as `440 held, 2 broken, 13 not checked`
+
+
+def result(folder: Path, book: Book) -> Result:
+    """Read one variant's reports."""
     try:
-        cases = read_cases(path)
+        cases = read_cases(folder / "claims.xml")
     except UserError as error:
-        return [f"{error}. Its log in this workflow run says more.", ""]
-    held = {(c.notebook, c.code_cell) for c in cases if c.outcome == "passed"}
-    broken: list[str] = []
-    cells: list[str] = []
-    others: list[str] = []
-    failed = set()
-    for case in cases:
-        if case.outcome != "failed":
-            continue
-        key = (case.notebook or "", case.code_cell or 0)
-        failed.add(key)
-        said = quote(last_words(case.text))
-        if key in book.claims:
-            broken.append(f"- {book.claims[key]}: {said}")
-        elif case.notebook:
-            name = f"{case.notebook}, code cell {case.code_cell}"
-            cells.append(f"- {quote(book.cells.get(key, name))}: {said}")
+        return Result([f"{error}. Its log in this workflow run says more.", ""], [], "")
+    said = {(case.notebook, case.cell): case for case in cases if case.notebook}
+    lists: dict[str, list[str]] = {outcome: [] for outcome in outcomes.ALL}
+    silent, cells = [], []
+    for key, claim in book.claims.items():
+        if key in said:
+            lists[said[key].outcome].append(f"- {claim}: {quote(said[key].reason)}")
         else:
-            name = "::".join(filter(None, (case.module, case.name)))
-            others.append(f"- {quote(name)}: {said}")
-    unchecked = [
-        f"- {text}" for key, text in book.claims.items() if key not in held | failed
-    ]
-    found = [
+            silent.append(f"- {claim}")
+    for key, case in said.items():
+        if key not in book.claims and case.outcome == outcomes.BROKEN:
+            name = book.cells.get(key, f"{case.notebook}, cell {case.cell + 1}")
+            cells.append(f"- {quote(name)}: {quote(case.reason)}")
+    broken, unchecked = lists[outcomes.BROKEN], lists[outcomes.UNCHECKED]
+    red = [
         *listed("Claims that broke", broken),
-        *listed("Claims that were not checked", unchecked),
+        *listed("Claims that the run says nothing of", silent),
         *listed("Other cells that failed", cells),
-        *listed("Other checks that failed", others),
+        *listed("Other checks that failed", others(cases, folder)),
         *listed("Chapters that can't be read", book.unread),
+        *listed("Parts of the run that did not pass", parts(folder)),
     ]
-    outcome = beside(path, "outcome.txt") or "success"
-    if not found and outcome != "success":
-        found = [f"All tests passed, but `make test` ended with {quote(outcome)}.", ""]
-    return found
+    ended = beside(folder, "outcome.txt") or "success"
+    if not red and ended != "success":
+        red = [f"All tests passed, but `make test` ended with {quote(ended)}.", ""]
+    rest = listed("Claims that were not checked", unchecked)
+    counts = ", ".join(f"{len(lists[x])} {x}" for x in outcomes.ALL)
+    return Result(red, rest, counts)
 
 
-def beside(path: Path, name: str) -> str:
-    """The text of a file beside a variant's results, or nothing if it is not there."""
+def others(cases: list[Case], folder: Path) -> list[str]:
+    """The test cases that failed and are no cells of a notebook."""
+    if (folder / "tests.xml").exists():
+        try:
+            cases = cases + read_cases(folder / "tests.xml")
+        except UserError as error:
+            return [f"- tests: {error}"]
+    return [
+        f"- {quote(case.name)}: {quote(case.reason)}"
+        for case in cases
+        if not case.notebook and case.outcome == outcomes.BROKEN
+    ]
+
+
+def parts(folder: Path) -> list[str]:
+    """The parts of `make test` that did not pass, apart from the claims."""
+    text = beside(folder, "parts.json")
     try:
-        text = path.with_name(name).read_text(encoding="utf-8", errors="replace")
+        known = json.loads(text) if text else {}
+        return [
+            f"- {name}: {part['outcome']}" + (f", {quote(said)}" if said else "")
+            for name, part in known.items()
+            for said in [part.get("said", "")]
+            if name != "claims" and part["outcome"] != "passed"
+        ]
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return ["- `parts.json` can't be read"]
+
+
+def beside(folder: Path, name: str) -> str:
+    """The text of a file in a variant's folder, or nothing if it is not there."""
+    try:
+        text = (folder / name).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
     return text.strip()
 
 
-def versions(path: Path) -> str:
+def versions(folder: Path) -> str:
     """The versions that a variant ran with, as one line, or nothing if unknown."""
-    lines = beside(path, "versions.txt").splitlines()
+    lines = beside(folder, "versions.txt").splitlines()
     python = [line for line in lines if line.startswith("Python ")]
     pins = dict(line.split("==", 1) for line in lines if "==" in line)
     return ", ".join(python + [f"{x} {pins[x]}" for x in ENGINES if x in pins])
 
 
-def report(variants: dict[str, Path], root: Path = chapters.ROOT) -> str | None:
-    """The text of the alert in Markdown, or None if all claims of all variants hold."""
+def report(variants: dict[str, Path], root: Path = chapters.ROOT) -> tuple[str, bool]:
+    """The text of the report in Markdown, and whether anything is red."""
     book = Book(root)
-    found = {name: findings(path, book) for name, path in variants.items()}
-    red = [name for name in variants if found[name]]
-    if not red:
-        return None
+    found = {name: result(folder, book) for name, folder in variants.items()}
+    red = [name for name in variants if found[name].red]
     lines = [
         f"The weekly check is red in {len(red)} of {len(variants)} variants: "
-        "what the book says no longer holds there, or could not be checked.",
+        "what the book says no longer holds there, or nobody can tell."
+        if red
+        else "All claims that were checked hold.",
         "",
     ]
-    for name in red:
-        used = versions(variants[name])
-        lines += [f"## {name}", "", *([f"With {used}.", ""] if used else [])]
-        lines += found[name]
-    green = [name for name in variants if name not in red]
-    if green:
-        lines += [f"Green: {', '.join(green)}.", ""]
-    return "\n".join(lines)
+    for name in [*red, *(name for name in variants if name not in red)]:
+        used, this = versions(variants[name]), found[name]
+        lines += [f"## {name}" + ("" if this.red else ": green"), ""]
+        about = [f"With {used}." if used else "", f"Claims: {this.counts}."]
+        lines += [" ".join(filter(None, about if this.counts else about[:1])), ""]
+        lines += [*this.red, *this.rest]
+    return "\n".join(lines), bool(red)
 
 
 def _variant(argument: str) -> tuple[str, Path]:
     name, equals, path = argument.partition("=")
     if not (name and equals and path):
         raise argparse.ArgumentTypeError(
-            f"{argument!r} is not NAME=FILE, such as newest=results/newest/junit.xml"
+            f"{argument!r} is not NAME=FOLDER, such as newest=results/newest"
         )
     return name, Path(path)
 
@@ -230,18 +239,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the report of the variants that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m tools.alert")
     command = parser.add_subparsers(required=True).add_parser(
-        "report", help="print which claims broke, in Markdown"
+        "report", help="print what became of the claims, in Markdown"
     )
-    command.add_argument("variants", nargs="+", type=_variant, metavar="NAME=FILE")
+    command.add_argument("variants", nargs="+", type=_variant, metavar="NAME=FOLDER")
     given = parser.parse_args(arguments).variants
     variants = dict(given)
     if len(variants) < len(given):
         parser.error("a variant is named twice")
-    text = report(variants)
-    if text is None:
-        return 0
+    text, red = report(variants)
     print(text, end="")
-    return 1
+    return int(red)
 
 
 if __name__ == "__main__":

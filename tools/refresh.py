@@ -37,11 +37,17 @@ TIMEOUT = 60  # seconds for one cell
 
 
 class ThisPython(KernelSpecManager):
-    """Finds one kernel: the Python that runs this program."""
+    """Finds one kernel: the Python that runs this program, or the one that is named."""
+
+    def __init__(self, python: str = "") -> None:
+        super().__init__()
+        self.python = python or sys.executable
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         """The same kernel for every name."""
-        return self.kernel_spec_class(resource_dir=RESOURCES, **get_kernel_dict())
+        kernel = get_kernel_dict()
+        kernel["argv"][0] = self.python
+        return self.kernel_spec_class(resource_dir=RESOURCES, **kernel)
 
 
 def find(wanted: str | None, root: Path = ROOT) -> list[Path]:

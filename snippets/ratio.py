@@ -1,0 +1,22 @@
+class Ratio:
+    """How many times as long one thing takes as another, by the pairs of samples."""
+
+    def __init__(self, slow, fast):
+        slow, fast = (getattr(each, "samples", each) for each in (slow, fast))
+        self.pairs = [a / b for a, b in zip(slow, fast)]
+        several = self.pairs if len(self.pairs) > 1 else 2 * self.pairs
+        self.low, self.median, self.high = statistics.quantiles(several, n=4)
+
+    def __gt__(self, limit):
+        return self.median > limit if self.tells(limit) else True
+
+    def __lt__(self, limit):
+        return self.median < limit if self.tells(limit) else True
+
+    def tells(self, limit):
+        """Whether the quartiles leave no doubt; if not, the claim is not checked."""
+        if len(self.pairs) > 2 and not self.low <= limit <= self.high:
+            return True
+        spread = f"{len(self.pairs)} pairs, {self.low:.3g} to {self.high:.3g} times"
+        not_checked(f"too slow or noisy here to tell from {limit} ({spread})")
+        return False
