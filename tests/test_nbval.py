@@ -310,8 +310,9 @@ def test_the_summary_of_a_sick_run(sick):
     broken = re.findall(r"(?m)^broken +(.+)$", sick.text)
     assert len(broken) == 4
     assert (
-        "1.1 01-sick.ipynb, cell 6 ('# Claim: one is two.'): AssertionError" in broken
-    )
+        "1.1 01-sick.ipynb, cell 6 ('# Claim: one is two.'): "
+        "AssertionError: assert 1 == 2"
+    ) in broken
 
 
 @pytest.mark.parametrize("name", ["healthy", "sick"])

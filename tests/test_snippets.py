@@ -3,6 +3,7 @@
 import contextlib
 import importlib.metadata
 import json
+import operator
 import os
 import re
 import subprocess
@@ -490,9 +491,10 @@ def test_colab_gets_an_optional_package(have, pip, capsys):
 
 @pytest.fixture
 def stopwatch():
-    """The names that a set-up cell has after both snippets."""
+    """The names that a set-up cell has after the snippets that time."""
     namespace = {}
-    exec(snippet("waiting") + "\n\n" + snippet("timing"), namespace)
+    for name in ("outcome", "waiting", "timing", "turns", "ratio"):
+        exec(snippet(name), namespace)
     return namespace
 
 
@@ -582,20 +584,26 @@ def test_the_time_ends_when_the_result_is_there(stopwatch, clock):
         def block_until_ready(self):
             clock[0] += 0.5
 
-    timing = stopwatch["measure"](Slow)
-    assert timing == pytest.approx([0.5] * 5)
+    timing = stopwatch["measure"](Slow, repeats=2)
+    assert timing[:5] == pytest.approx([0.5] * 5)
+
+
+def lasting(clock, *seconds):
+    """A function whose calls last so many seconds, one after the other."""
+    left = iter(seconds)
+
+    def function(argument=0.0):
+        clock[0] += next(left)
+        return argument
+
+    return function
 
 
 def test_the_first_call_is_apart_and_the_second_is_no_sample(stopwatch, clock):
-    lasts = iter([9.0, 5.0, 1.0, 4.0, 2.0, 3.0, 7.0])
-
-    def function(argument):
-        clock[0] += next(lasts)
-        return argument
-
-    timing = stopwatch["measure"](function, 1, repeats=5)
-    assert timing == pytest.approx((9.0, 1.0, 1.5, 3.0, 5.5))
-    assert (timing.first, timing.best, timing.median) == pytest.approx((9.0, 1.0, 3.0))
+    function = lasting(clock, 9.0, 5.0, 1.0, 4.0, 2.0, 3.0, 7.0)
+    timing = stopwatch["measure"](function, 1, repeats=5, budget=99.0)
+    assert timing[:5] == pytest.approx((9.0, 1.0, 1.5, 3.0, 5.5))
+    assert timing.samples == pytest.approx([1.0, 4.0, 2.0, 3.0, 7.0])
 
 
 def test_a_short_call_is_repeated_until_a_sample_is_long_enough(stopwatch, clock):
@@ -608,7 +616,107 @@ def test_a_short_call_is_repeated_until_a_sample_is_long_enough(stopwatch, clock
 
     timing = stopwatch["measure"](function, repeats=3, at_least=0.0105)
     assert len(calls) == 2 + 3 * 11
-    assert timing == pytest.approx([0.001] * 5)
+    assert timing[:5] == pytest.approx([0.001] * 5)
+
+
+def test_functions_take_turns(stopwatch, clock):
+    order = []
+
+    def rival(name, seconds):
+        def function():
+            order.append(name)
+            clock[0] += seconds
+            return 0
+
+        return function
+
+    rivals = rival("a", 0.02), rival("b", 0.01)
+    one, other = stopwatch["measure_in_turns"](*rivals, repeats=3, at_least=0.015)
+    assert "".join(order) == "ab" * 2 + "abb" * 3
+    assert (one.median, other.median) == pytest.approx((0.02, 0.01))
+
+
+@pytest.mark.parametrize(
+    ("call", "budget", "calls", "said"),
+    [
+        (0.1, 2.0, 2 + 9, ""),
+        (
+            0.5,
+            2.0,
+            2 + 4,
+            "Measured less: 4 of 9 samples, because a call takes 0.5 s\n",
+        ),
+        (
+            1.5,
+            2.0,
+            2 + 1,
+            "Measured less: 1 of 9 samples, because a call takes 1.5 s\n",
+        ),
+        (
+            1.5,
+            1.5,
+            2 + 1,
+            "Measured less: 1 of 9 samples, because a call takes 1.5 s\n",
+        ),
+        (1.5, 1.4, 1, "Measured less: 1 of 9 samples, because a call takes 1.5 s\n"),
+    ],
+)
+def test_a_measurement_keeps_to_its_budget_and_says_so(
+    stopwatch, clock, capsys, call, budget, calls, said
+):
+    function = lasting(clock, *[call] * calls)
+    timing = stopwatch["measure"](function, budget=budget)
+    assert timing[:5] == pytest.approx([call] * 5)
+    assert len(timing.samples) == max(1, calls - 2)
+    assert clock[0] == pytest.approx(100 + calls * call)
+    assert capsys.readouterr().out == said
+
+
+def test_after_a_slow_second_call_it_is_the_sample(stopwatch, clock, capsys):
+    timing = stopwatch["measure"](lasting(clock, 0.1, 3.0))
+    assert timing[:5] == pytest.approx((0.1, 3.0, 3.0, 3.0, 3.0))
+    assert capsys.readouterr().out.startswith("Measured less: 1 of 9 samples")
+
+
+@pytest.mark.parametrize(
+    ("slow", "more", "less"),
+    [
+        ([4.0, 5.0, 6.0, 5.0], True, False),
+        ([1.0, 1.1, 1.2, 1.1], False, True),
+        ([1.0, 1.0, 3.0, 3.0], None, None),
+        ([5.0, 5.0], None, None),
+        ([5.0], None, None),
+    ],
+    ids=["clearly more", "clearly less", "noisy", "two samples", "one sample"],
+)
+def test_a_ratio_decides_where_its_spread_leaves_no_doubt(
+    stopwatch, capsys, slow, more, less
+):
+    ratio = stopwatch["Ratio"](slow, [1.0] * len(slow))
+    for compare, expected in ((operator.gt, more), (operator.lt, less)):
+        answer = compare(ratio, 2)
+        said = capsys.readouterr().out
+        assert answer is (expected is not False)
+        told = said.startswith("Not checked: too slow or noisy here to tell from 2 (")
+        assert told == (expected is None), said
+
+
+def test_a_ratio_takes_the_samples_of_timings_pair_by_pair(stopwatch):
+    samples = [1.0, 9.0, 1.0, 9.0]  # a disturbance that hits both
+    slow = stopwatch["timing_of"](1.0, [3 * x for x in samples])
+    fast = stopwatch["timing_of"](1.0, samples)
+    assert stopwatch["Ratio"](slow, fast).high == pytest.approx(3.0)
+
+
+def test_not_checked_says_why_in_one_line(stopwatch, capsys):
+    stopwatch["not_checked"]("no XPU\n is here")
+    assert capsys.readouterr().out == "Not checked: no XPU is here\n"
+
+
+@pytest.mark.parametrize("reason", [(), ("",), (" \n",), (None,)])
+def test_not_checked_without_a_reason_is_an_error(stopwatch, reason):
+    with pytest.raises(ValueError, match="not_checked needs a reason"):
+        stopwatch["not_checked"](*reason)
 
 
 def test_a_function_that_returns_nothing_cannot_be_measured(stopwatch):

@@ -18,6 +18,7 @@ REMARKS = (NOT_CHECKED, "Measured less: ")
 # A colour as a terminal gets it, and as pytest writes it into XML.
 COLOUR = re.compile(r"(?:\x1b|#x1B)\[[0-9;]*m")
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)\b.*")
+ARROW = re.compile(r"-+> ?\d+ +(\S.*)")  # the line of a cell that raised
 DIFFERENCE = "assert reference_output == test_output failed:"
 
 
@@ -61,4 +62,7 @@ def last_words(text: str) -> str:
     if reason and "caused an exception" not in reason:
         return reason.partition(": ")[2]
     exceptions = [line for line in lines if EXCEPTION.match(line)]
-    return (exceptions or lines or ["no message"])[-1]
+    last = (exceptions or lines or ["no message"])[-1]
+    raised = [match[1] for line in lines if (match := ARROW.match(line))]
+    silent = re.fullmatch(r"[\w.]+:?", last)  # an exception without a message
+    return f"{last.rstrip(':')}: {raised[-1]}" if silent and raised else last
