@@ -264,8 +264,9 @@ def code_style(chapter: Chapter) -> Iterator[Problem]:
     """Cells are short, hide nothing, call no shell and are never skipped."""
     for index, cell in chapter.code():
         lines = cell.source.splitlines()
-        if len(lines) > CELL_LINES and not chapters.is_setup(cell):
-            yield index, f"{len(lines)} lines", f"split it: at most {CELL_LINES}"
+        count = sum(not line.startswith(sync.MARKERS) for line in lines)
+        if count > CELL_LINES and not chapters.is_setup(cell):
+            yield index, f"{count} lines", f"split it: at most {CELL_LINES}"
         for number, line in enumerate(lines, start=1):
             if len(line) > COLUMNS:
                 problem = f"line {number} has {len(line)} columns"

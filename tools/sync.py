@@ -27,6 +27,7 @@ COLAB_ADDRESS = re.compile(
 CITED = re.compile(r'(?m)^repository-code:\s*"?(?P<url>[^\s"#]+)')
 BLOCK = re.compile(r"^# >>> (?P<name>\S+)$")
 END = "# <<<"
+MARKERS = ("# >>>", END)
 PROVED = "## What you proved"
 LEAD = (
     "Cells of this chapter asserted each line below, numbered as in the claims ledger:"
