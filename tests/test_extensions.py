@@ -92,6 +92,22 @@ def test_an_entry_knows_its_title_and_its_compared_outputs():
     assert dataclasses.replace(entry, notebook=notebook).compared == (0, 1)
 
 
+def test_a_claim_that_was_not_checked_says_why_and_where_it_held():
+    notebook = notebook_factory.chapter()
+    cell = notebook_factory.find(notebook, "# Claim")
+    claims = [chapters.Claim(5, 1, "one and one make two.", notebook.cells.index(cell))]
+    entry = claims_ledger.Entry("notebooks/05-tiny", 5, notebook, claims)
+    assert entry.why_not_checked(claims[0]) == ""
+    cell.outputs = [notebook_factory.stream("Not checked: no XPU is here\n")]
+    assert entry.why_not_checked(claims[0]) == "no XPU is here"
+    said = claims_ledger.not_checked_nodes("no XPU is here", ["one core", "Haswell"])
+    assert said.astext() == (
+        "Not checked in this run: no XPU is here. It held on: one core and Haswell."
+    )
+    said = claims_ledger.not_checked_nodes("no XPU is here", [])
+    assert said.astext().endswith("It never held anywhere yet.")
+
+
 # --- troubleshooting -----------------------------------------------------------------
 
 

@@ -1,7 +1,9 @@
 """The claims ledger: every claim of the book, made from the notebooks at build time.
 
 The directive `claims-ledger` gives the counts, then for each chapter what its claims
-were verified with, and the claims, each with a link to the cell that asserts it.
+were verified with, and the claims, each with a link to the cell that asserts it. One
+that its verified run could not check is marked, with the reason and with the machines
+on which it held, from `book/machines.json`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from chapter_pages import link, sentence_nodes
 
-from tools import chapters
+from tools import chapters, machines, outcomes
 from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
@@ -55,6 +57,10 @@ class Entry:
         """How many cells have their stored text compared, and how many have text."""
         cells = [cell for cell in self.notebook.cells if chapters.has_text_output(cell)]
         return sum(chapters.is_compared(cell) for cell in cells), len(cells)
+
+    def why_not_checked(self, claim: chapters.Claim) -> str:
+        """The reason that the verified run gave, or nothing if the claim held there."""
+        return "; ".join(outcomes.reasons(self.notebook.cells[claim.cell].outputs))
 
     @functools.cached_property
     def said(self) -> str:
@@ -101,6 +107,32 @@ def counted(number: int, noun: str) -> str:
     return noun if number == 1 else f"{noun}s"
 
 
+def held_elsewhere(env: BuildEnvironment) -> dict[str, list[str]]:
+    """On which machines each claim held, by its label; a bad record is a warning."""
+    try:
+        return machines.held_anywhere(Path(env.srcdir))
+    except UserError as error:
+        LOGGER.warning("%s", error, type="book", subtype="claim")
+        return {}
+
+
+def not_checked_nodes(reason: str, held: list[str]) -> nodes.inline:
+    """What is said of a claim that the verified run could not check.
+
+    Args:
+        reason: why it could not be checked.
+        held: the machines on which the claim held.
+    """
+    said = nodes.inline(classes=["ledger-unchecked"])
+    said += nodes.strong("", "Not checked")
+    said += nodes.Text(f" in this run: {reason}. ")
+    where = " and ".join(held)
+    said += nodes.Text(
+        f"It held on: {where}." if where else "It never held anywhere yet."
+    )
+    return said
+
+
 class ClaimsLedger(SphinxDirective):
     """Write the ledger where the directive stands."""
 
@@ -115,12 +147,18 @@ class ClaimsLedger(SphinxDirective):
     def counts(self, found: list[Entry]) -> nodes.container:
         """The numbers at the top."""
         claims = sum(len(entry.claims) for entry in found)
+        unchecked = sum(
+            bool(entry.why_not_checked(claim))
+            for entry in found
+            for claim in entry.claims
+        )
         compared = sum(entry.compared[0] for entry in found)
         outputs = sum(entry.compared[1] for entry in found)
         share = f"{100 * compared // outputs} %" if outputs else "none"
         tiles = [
             (str(claims), f"{counted(claims, 'claim')} asserted"),
             (str(len(found)), counted(len(found), "chapter")),
+            (str(unchecked), "not checked in the verified run"),
             (share, f"of outputs compared ({compared} of {outputs} cells)"),
         ]
         box = nodes.container(classes=["ledger-counts"])
@@ -162,12 +200,16 @@ class ClaimsLedger(SphinxDirective):
             return nodes.paragraph("", "This chapter makes no claims.")
         standard = self.env.get_domain("std")
         rows = nodes.bullet_list(classes=["ledger"])
+        held = held_elsewhere(self.env)
         for claim in entry.claims:
             anchor = f"ledger-{claim.anchor}"
             text = nodes.paragraph()
             text += link(claim.anchor, claim.label, self.env.docname, "ledger-label")
             text += nodes.Text(" ")
             text += sentence_nodes(claim.sentence)
+            reason = entry.why_not_checked(claim)
+            if reason:
+                text += not_checked_nodes(reason, held.get(claim.label, []))
             rows += nodes.list_item("", text, ids=[anchor])
             standard.anonlabels[anchor] = (self.env.docname, anchor)
         return rows
