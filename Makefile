@@ -4,10 +4,9 @@
 # TESTS="notebooks/04-place-operations.ipynb tests/test_form.py" has `make test` run these
 # alone, and PYTEST_ARGS=-x hands options on to pytest.
 .DEFAULT_GOAL := help
-.PHONY: help book test serve lab sync refresh measure assignments grade lint clean
+.PHONY: help book test serve lab sync refresh measure machines assignments grade lint clean
 RUN := .venv/bin/python -m
 TESTS ?= notebooks tests
-CODE := benchmarks grading tools tests snippets book/_ext conftest.py
 
 help: ## list these commands
 	@grep -E '^[a-z]+: ## ' Makefile | sed -E 's/^([a-z]+): ## /make \1	/' | expand -t 18
@@ -16,14 +15,9 @@ book: ## build the site; all it needs is installed into .venv
 	@TASK=book sh tools/bootstrap.sh book
 	@$(RUN) tools.build
 
-test: ## run all checks: notebooks, claims, tools, form, site in a browser
+test: ## run all checks: claims first, then lint, the site, tests; one summary
 	@TASK=test sh tools/bootstrap.sh all
-	@$(MAKE) --no-print-directory lint
-	@rm -rf _build
-	@$(MAKE) --no-print-directory book
-	@$(RUN) tools.chromium
-	@$(RUN) grading sandbox --get
-	@$(RUN) pytest -n 2 --dist loadscope $(TESTS) $(PYTEST_ARGS)
+	@exec $(RUN) tools.checks --tests $(TESTS) -- $(PYTEST_ARGS)
 
 serve: ## show the site and build it again after each change [PORT=8000]
 	@TASK=serve sh tools/bootstrap.sh book
@@ -45,6 +39,10 @@ measure: ## measure this machine for the page Measured results [ARGS=--quick]
 	@TASK=measure sh tools/bootstrap.sh all
 	@$(RUN) benchmarks $(ARGS)
 
+machines: ## run the claims as other machines would [ROWS="one-core haswell"]
+	@TASK=machines sh tools/bootstrap.sh all
+	@exec $(RUN) tools.machines $(ROWS)
+
 assignments: ## make the students' notebooks from assignments/masters
 	@TASK=assignments sh tools/bootstrap.sh all
 	@$(RUN) grading assign
@@ -56,12 +54,7 @@ grade: ## grade a folder of notebooks: SUBMISSIONS=folder ASSIGNMENT=2 [ARGS=--h
 
 lint: ## check code, spelling, the notebooks' form and the workflows
 	@TASK=lint sh tools/bootstrap.sh all
-	@$(RUN) ruff check -q $(CODE) notebooks
-	@$(RUN) ruff format -q --check $(CODE)
-	@.venv/bin/codespell
-	@$(RUN) tools.form
-	@$(RUN) tools.sync --check
-	@$(RUN) tools.workflows
+	@exec $(RUN) tools.checks --part lint
 
 clean: ## remove what was built; .venv stays
 	@rm -rf _build .pytest_cache .ruff_cache

@@ -24,6 +24,10 @@ fi
 case $VENV_VERSION$2 in 3*version_info*) echo "$VENV_VERSION" && exit ;; esac
 exec PYTHON "$@"
 """
+# The name of the process above it, and its arguments.
+ITS_ARGUMENTS = (
+    "import psutil, sys\nprint(psutil.Process().parent().name(), *sys.argv[1:])"
+)
 OUTER = ("MAKE", "MFLAGS", "PYTHON", "PYTEST", "NB", "PORT", "TASK", "TESTS", "PIP_")
 
 
@@ -285,6 +289,25 @@ def test_a_build_that_fails_is_removed(ready, monkeypatch, ends):
     assert not (ready / "_build").exists()
 
 
+def test_a_build_that_fails_leaves_the_reports_of_the_checks(ready, monkeypatch):
+    (ready / "_build/reports").mkdir(parents=True)
+    (ready / "_build/html").mkdir()
+    monkeypatch.setattr(build, "jupyter_book", lambda root: 1)
+    assert build.main(ready) == 1
+    assert [path.name for path in (ready / "_build").iterdir()] == ["reports"]
+
+
+def test_a_build_may_begin_anew(ready, monkeypatch):
+    old = ready / "_build/html/removed-page.html"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    monkeypatch.setattr(build, "jupyter_book", lambda root: 0)
+    assert build.main(ready) == 0
+    assert old.exists()
+    assert build.main(ready, anew=True) == 0
+    assert not old.exists()
+
+
 def test_a_broken_page_turns_the_build_red_and_removes_it(ready):
     (ready / "book/welcome.md").write_text("# Welcome\n\n{ref}`nowhere`\n")
     result = make(ready, "book")
@@ -363,26 +386,42 @@ def test_the_settings_for_serving_are_those_of_the_book():
 
 
 @pytest.mark.parametrize(
-    ("words", "end"),
+    ("words", "arguments"),
     [
-        ([], "notebooks tests"),
-        (["TESTS=tests/test_form.py"], "tests/test_form.py"),
-        (["TESTS=tests/a.py tests/b.py", "PYTEST_ARGS=-x"], "tests/a.py tests/b.py -x"),
+        ([], "--tests notebooks tests --"),
+        (["TESTS=tests/test_form.py"], "--tests tests/test_form.py --"),
+        (
+            ["TESTS=tests/a.py tests/b.py", "PYTEST_ARGS=-x -k 'one two'"],
+            "--tests tests/a.py tests/b.py -- -x -k one two",
+        ),
     ],
     ids=["all", "one", "two"],
 )
-def test_what_pytest_runs_can_be_chosen(ready, words, end):
-    printed = make(ready, "-n", "test", *words).stdout
-    assert re.search(
-        rf"(?m)-m pytest -n 2 --dist loadscope {re.escape(end)}\s*$", printed
-    )
+def test_what_pytest_runs_can_be_chosen(ready, words, arguments):
+    script(ready / "tools/checks.py", ITS_ARGUMENTS)
+    result = make(ready, "test", *words)
+    assert result.stdout == f"make {arguments}\n", result.stderr
+
+
+@pytest.mark.parametrize("target", ["test", "lint"])
+def test_the_checks_install_what_they_need_once(ready, target):
+    script(ready / "tools/checks.py", ITS_ARGUMENTS)
+    assert make(ready, target).returncode == 0
+    assert len(pip_calls(ready)) == 1
+
+
+def test_lint_is_a_part_of_the_checks(ready):
+    script(ready / "tools/checks.py", ITS_ARGUMENTS)
+    assert make(ready, "lint").stdout == "make --part lint\n"
+
+
+def test_a_red_check_turns_make_red(ready):
+    script(ready / "tools/checks.py", "raise SystemExit(1)")
+    assert make(ready, "test").returncode != 0
 
 
 def test_no_shell_stands_between_make_and_the_grader(ready):
-    program = (
-        "import psutil, sys\nprint(psutil.Process().parent().name(), *sys.argv[1:])"
-    )
-    script(ready / "grading/__main__.py", program)
+    script(ready / "grading/__main__.py", ITS_ARGUMENTS)
     result = make(ready, "grade", "SUBMISSIONS=in", "ASSIGNMENT=1", 'ARGS=--seed "a b"')
     assert result.stdout == "make grade in 1 --seed a b\n", result.stderr
 

@@ -1,5 +1,6 @@
 """The GitHub workflows: checked by actionlint and zizmor, pinned, limited in time."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from tools.chapters import ROOT
 from tools.errors import UserError
 
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+OWN = "./.github/workflows/"  # a workflow of the same commit
 CHECKOUT = re.compile(r"actions/checkout@\S+ # \S+")
 
 
@@ -41,14 +43,22 @@ def test_the_repository_passes(capfd):
     ids=["unpinned", "misspelt", "injection", "shell", "credentials", "syntax"],
 )
 def test_a_fault_turns_the_check_red(tmp_path, capfd, old, new, finding):
-    folder = tmp_path / ".github" / "workflows"
-    folder.mkdir(parents=True)
-    text = (ROOT / ".github/workflows/ci.yml").read_text()
+    shutil.copytree(ROOT / ".github", tmp_path / ".github")
+    path = tmp_path / ".github/workflows/ci.yml"
+    text = path.read_text()
     changed = re.sub(old, new, text)
     assert changed != text
-    (folder / "ci.yml").write_text(changed)
+    path.write_text(changed)
     assert not workflows.check(tmp_path)
     assert finding.lower() in capfd.readouterr().out.lower()
+
+
+def test_a_fault_in_a_script_turns_the_check_red(tmp_path, capfd):
+    shutil.copytree(ROOT / ".github", tmp_path / ".github")
+    assert workflows.check(tmp_path), capfd.readouterr().out
+    (tmp_path / ".github/scripts/issue.sh").write_text("#!/bin/sh\nrm $file\n")
+    assert not workflows.check(tmp_path)
+    assert "SC2086" in capfd.readouterr().out
 
 
 def test_no_workflow_is_an_error(tmp_path):
@@ -67,6 +77,8 @@ def test_every_action_is_pinned_to_a_release(path):
     lines = re.findall(r"^.*\buses:.*$", path.read_text(), re.MULTILINE)
     assert lines
     for line in lines:
+        if f" uses: {OWN}" in line:
+            continue
         assert re.search(r"uses: [\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), line
 
 
@@ -82,19 +94,112 @@ def test_every_job_has_a_time_limit_and_its_own_permissions(path):
     workflow = load(path)
     assert workflow["permissions"] == {}
     for name, job in workflow["jobs"].items():
-        assert job["timeout-minutes"] <= 90, name
         assert job["permissions"], name
+        if not job.get("uses", "").startswith(OWN):  # its jobs have their own
+            assert job["timeout-minutes"] <= 90, name
 
 
-def test_only_two_jobs_can_write():
+def test_who_can_write_and_what():
     writers = {
         (path.name, name): {k for k, v in job["permissions"].items() if v == "write"}
         for path in FILES
         for name, job in load(path)["jobs"].items()
     }
     assert {job: scopes for job, scopes in writers.items() if scopes} == {
+        ("ci.yml", "publish"): {"pages", "id-token"},
         ("deploy.yml", "deploy"): {"pages", "id-token"},
         ("weekly.yml", "alert"): {"issues"},
+        ("weekly.yml", "keep-on"): {"actions"},
+    }
+
+
+def triggers(path):
+    """What starts a workflow; YAML reads the key `on` as true."""
+    started = load(path)[True]
+    return set(started) if isinstance(started, dict) else {started}
+
+
+def test_the_site_is_published_from_a_tested_commit_only():
+    ci = load(ROOT / ".github/workflows/ci.yml")["jobs"]
+    publish = ci["publish"]
+    assert set(publish["needs"]) == set(ci) - {"publish"} == {"lint", "test", "site"}
+    assert publish["if"] == (
+        "github.event_name == 'push' && github.ref == 'refs/heads/main'"
+    )  # with no function of a status in it, all that it needs must have passed
+    assert all("continue-on-error" not in str(job) for job in ci.values())
+    assert publish["uses"] == f"{OWN}deploy.yml"
+
+
+def test_nothing_else_publishes():
+    assert triggers(ROOT / ".github/workflows/deploy.yml") == {"workflow_call"}
+    assert triggers(ROOT / ".github/workflows/ci.yml") == {"push", "pull_request"}
+    text = {path.name: path.read_text() for path in FILES}
+    callers = [name for name, words in text.items() if f"{OWN}deploy.yml" in words]
+    assert callers == ["ci.yml"]
+    assert text["ci.yml"].count(f"{OWN}deploy.yml") == 1
+    assert [n for n, words in text.items() if "deploy-pages@" in words] == [
+        "deploy.yml"
+    ]
+
+
+def test_the_deploy_job_publishes_what_this_commit_builds():
+    jobs = load(ROOT / ".github/workflows/deploy.yml")["jobs"]
+    checkouts = [
+        step
+        for step in jobs["build"]["steps"]
+        if step.get("uses", "").startswith("actions/checkout@")
+    ]
+    (checkout,) = checkouts
+    assert "ref" not in checkout["with"]
+    assert jobs["deploy"]["needs"] == "build"
+
+
+def test_a_run_on_main_is_not_cancelled_by_the_next():
+    ends = load(ROOT / ".github/workflows/ci.yml")["concurrency"]["cancel-in-progress"]
+    assert ends == "${{ github.ref != 'refs/heads/main' }}"
+
+
+def test_the_weekly_run_keeps_its_own_schedule_on():
+    jobs = load(ROOT / ".github/workflows/weekly.yml")["jobs"]
+    job = jobs["keep-on"]
+    assert "needs" not in job and "if" not in job  # it waits for no other
+    assert [x["run"] for x in job["steps"] if "run" in x] == [
+        "bash .github/scripts/keep-on.sh"
+    ]
+    assert set(jobs["alert"]["needs"]) == {"check", "keep-on"}
+    (kept,) = (
+        step["env"]["KEPT_ON"]
+        for step in jobs["alert"]["steps"]
+        if "KEPT_ON" in step.get("env", {})
+    )
+    assert kept == "${{ needs.keep-on.result }}"
+
+
+def test_a_variant_checks_what_it_can():
+    check = load(ROOT / ".github/workflows/weekly.yml")["jobs"]["check"]
+    variants = {x["variant"]: x for x in check["strategy"]["matrix"]["include"]}
+    assert {name: x["tests"] for name, x in variants.items()} == {
+        "latest": "notebooks tests",
+        "newest": "notebooks tests",
+        "colab": "notebooks",
+    }
+    assert variants["colab"]["options"] == "--nbval-lax"
+
+
+def test_the_results_of_a_variant_are_all_reports(tmp_path):
+    steps = load(ROOT / ".github/workflows/weekly.yml")["jobs"]["check"]["steps"]
+    script = next(x["run"] for x in steps if x.get("name") == "Keep the results")
+    reports = tmp_path / "_build" / "reports"
+    reports.mkdir(parents=True)
+    for name in ("claims.xml", "tests.xml", "parts.json"):
+        (reports / name).write_text(name)
+    line = ["bash", "-eo", "pipefail", "-c", script]
+    environment = os.environ | {"OUTCOME": "failure"}
+    subprocess.run(line, cwd=tmp_path, env=environment, check=True)
+    kept = {path.name for path in (tmp_path / "results").iterdir()}
+    assert kept == {
+        *("claims.xml", "tests.xml", "parts.json"),
+        *("versions.txt", "outcome.txt"),
     }
 
 
@@ -105,8 +210,10 @@ def test_nothing_that_runs_weekly_comes_from_a_cache():
 def test_the_report_names_every_variant():
     jobs = load(ROOT / ".github/workflows/weekly.yml")["jobs"]
     variants = {x["variant"] for x in jobs["check"]["strategy"]["matrix"]["include"]}
-    scripts = "\n".join(step.get("run", "") for step in jobs["alert"]["steps"])
-    assert set(re.findall(r"(\w+)=results/\1/junit\.xml", scripts)) == variants
+    script = (ROOT / ".github/scripts/report.sh").read_text()
+    assert set(re.findall(r"(\w+)=results/\1\b", script)) == variants
+    runs = [step.get("run") for step in jobs["alert"]["steps"]]
+    assert "bash .github/scripts/report.sh" in runs
 
 
 def test_the_newest_engines_are_not_held_back(tmp_path):
@@ -162,7 +269,8 @@ def test_make_test_takes_the_options_that_the_workflows_give():
     dry = ["make", "-n", "test", "PYTEST_ARGS=--this-option"]
     printed = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True, check=False)
     assert "PYTEST_ARGS=" in used
-    assert re.search(r"pytest\b.* --this-option", printed.stdout)
+    assert re.search(r"tools\.checks\b.* -- --this-option", printed.stdout)
+    assert "TESTS=" in used
     assert "CONSTRAINTS=" in used
     assert re.search(r"\$\{?CONSTRAINTS\b", (ROOT / "tools/bootstrap.sh").read_text())
 
@@ -189,7 +297,11 @@ def test_a_test_that_only_root_can_run_is_one_of_the_graders():
     assert {x for x in for_root if not x.startswith("test_grad")} == set()
 
 
-@pytest.mark.parametrize("name", [".ci/run", "tools/bootstrap.sh"])
+SCRIPTS = [".ci/run", "tools/bootstrap.sh"]
+SCRIPTS += [str(path.relative_to(ROOT)) for path in workflows.scripts(ROOT)]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_of_the_shell_is_sound(name):
     checker = workflows.program("shellcheck")
     done = subprocess.run([checker, ROOT / name], capture_output=True, text=True)

@@ -1,6 +1,7 @@
 """Check the GitHub workflows with actionlint and zizmor: `python -m tools.workflows`.
 
-actionlint finds mistakes in the workflows and, with shellcheck, in their scripts.
+actionlint finds mistakes in the workflows and, with shellcheck, in their scripts. Those
+in `.github/scripts` go to shellcheck itself.
 zizmor finds what makes them unsafe: actions that are not pinned, input that ends up in
 a script, permissions and credentials that nothing needs. Both run offline.
 """
@@ -39,8 +40,13 @@ def configurations(root: Path) -> list[Path]:
     return [*workflows, *([dependabot] if dependabot.exists() else [])]
 
 
+def scripts(root: Path) -> list[Path]:
+    """The scripts that the workflows run."""
+    return sorted((root / ".github" / "scripts").glob("*.sh"))
+
+
 def check(root: Path = ROOT) -> bool:
-    """Run both checkers and print what they find; whether they found nothing."""
+    """Run all checkers and print what they find; whether they found nothing."""
     files = configurations(root)
     workflows = [path for path in files if path.parent.name == "workflows"]
     actionlint = [
@@ -53,9 +59,10 @@ def check(root: Path = ROOT) -> bool:
         *("--offline", "--strict-collection", "--no-progress", "--quiet"),
         *map(str, files),
     ]
-    runs = [
-        subprocess.run(line, cwd=root, check=False) for line in (actionlint, zizmor)
-    ]
+    lines = [actionlint, zizmor]
+    if found := scripts(root):
+        lines.append([program("shellcheck"), *map(str, found)])
+    runs = [subprocess.run(line, cwd=root, check=False) for line in lines]
     return all(run.returncode == 0 for run in runs)
 
 

@@ -1,0 +1,63 @@
+"""How many processes pytest may use here: one a core, as far as memory goes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+MEMORY_OF_ONE = 3 * 2**30  # bytes: a chapter with TensorFlow, JAX and PyTorch in use
+TOP = Path("/sys/fs/cgroup")
+OWN = Path("/proc/self/cgroup")  # which control groups this process is in
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def limits(own: Path = OWN, top: Path = TOP) -> Iterator[int]:
+    """The bytes that this process's control groups may take, of version 2 or 1.
+
+    A group is bound by those above it, too. In a container the group's own folder may
+    not be there, but the one at the top is.
+    """
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        number, controllers, group = line.split(":", 2)
+        if number == "0":
+            mount, name = top, "memory.max"
+        elif "memory" in controllers.split(","):
+            mount, name = top / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        inner = mount / group.lstrip("/")
+        for folder in (inner, *inner.parents):
+            if folder.is_relative_to(mount):
+                yield from _number(folder / name)
+
+
+def _number(path: Path) -> Iterator[int]:
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return
+    if text.isdigit():  # not `max`
+        yield int(text)
+
+
+def memory() -> int:
+    """The bytes that may be used: what is free, but no more than a group's limit."""
+    return min(psutil.virtual_memory().available, *limits(), 2**63)
+
+
+def count() -> int:
+    """The processes for pytest: at least one, even where memory is short."""
+    return max(1, min(cores(), memory() // MEMORY_OF_ONE))
