@@ -26,6 +26,7 @@ from jupyter_client.manager import KernelManager
 from tools import chapters, outcomes, refresh
 
 RUN = "BOOK_TEST_RUN"  # the variable that marks the processes of a run's kernels
+ANSWER = 300  # seconds for a question to a kernel, an emulated one included
 STARTUP = Path(__file__).with_name("count_assertions.py").read_text(encoding="utf-8")
 
 
@@ -104,11 +105,11 @@ class Kernel(nbval.plugin.RunningKernel):
     def _answer(self, source: str, **expressions: str) -> dict:
         """Run code that shows nothing; what the kernel replies."""
         message = self.kc.execute(source, silent=True, user_expressions=expressions)
-        end = time.monotonic() + 30
+        end = time.monotonic() + ANSWER
         while True:
             reply = self.kc.get_shell_msg(timeout=max(0.1, end - time.monotonic()))
             if reply["parent_header"].get("msg_id") == message:
-                self.await_idle(message, timeout=30)
+                self.await_idle(message, timeout=ANSWER)
                 return reply["content"]
 
     def stop(self) -> None:
