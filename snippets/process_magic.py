@@ -10,8 +10,9 @@ from IPython import get_ipython
 from IPython.core.magic import register_cell_magic
 
 # The child sends what C++ code logs to a file, and shortens tracebacks to its cell.
+# Keras would look for packages that take seconds to load, and that it can do without.
 PROLOGUE = """
-import linecache, os, sys, traceback
+import importlib.machinery, linecache, os, sys, traceback
 path, log = sys.argv[1:3]
 sys.argv = [path]
 sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
@@ -22,9 +23,19 @@ def show(kind, error, trace):
     last = traceback.format_exception_only(kind, error)
     print("".join(last).strip(), file=sys.stderr)
 sys.excepthook = show
+class Unneeded:
+    modules, spec = sys.modules, importlib.machinery.ModuleSpec
+    def find_spec(self, name, path=None, target=None):
+        keras = self.modules.get("keras")  # while it is being imported: no Model yet
+        if name in ("matplotlib", "sklearn") and keras and not hasattr(keras, "Model"):
+            return self.spec(name, self)
+    def create_module(self, spec):
+        raise ModuleNotFoundError(spec.name)
+    exec_module = create_module
+sys.meta_path.insert(0, Unneeded())
 source = open(path, encoding="utf-8").read()
 linecache.cache["cell"] = len(source), None, source.splitlines(True), "cell"
-del linecache
+del importlib, linecache, Unneeded
 exec(compile(source, "cell", "exec"))
 """
 

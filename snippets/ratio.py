@@ -1,3 +1,6 @@
+import statistics
+
+
 class Ratio:
     """How many times as long one thing takes as another, by the pairs of samples."""
 
@@ -15,8 +18,8 @@ class Ratio:
 
     def tells(self, limit):
         """Whether the quartiles leave no doubt; if not, the claim is not checked."""
-        if len(self.pairs) > 2 and not self.low <= limit <= self.high:
-            return True
-        spread = f"{len(self.pairs)} pairs, {self.low:.3g} to {self.high:.3g} times"
-        not_checked(f"too slow or noisy here to tell from {limit} ({spread})")
-        return False
+        sure = len(self.pairs) > 2 and not self.low <= limit <= self.high
+        if not sure:
+            spread = f"{len(self.pairs)} pairs, {self.low:.3g} to {self.high:.3g} times"
+            not_checked(f"too slow or noisy here to tell from {limit} ({spread})")
+        return sure

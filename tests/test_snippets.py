@@ -124,6 +124,19 @@ def test_the_environment_of_the_line_is_set_in_the_child_only(shell, monkeypatch
     assert "XLA_FLAGS" not in os.environ and "EMPTY" not in os.environ
 
 
+def test_keras_does_without_slow_packages_and_the_cell_has_them(run_process, tmp_path):
+    for name in ("matplotlib", "sklearn"):
+        (tmp_path / f"{name}.py").write_text("")
+    (tmp_path / "keras.py").write_text(
+        "import importlib.util\nimport sys\n"
+        "assert importlib.util.find_spec('sklearn')\n"
+        "try:\n    import matplotlib\nexcept ImportError:\n    Model = None\n"
+    )
+    source = "import keras, sklearn, matplotlib, sys\nprint(keras.Model, sys.argv[1:])"
+    result = run_process(source, PYTHONPATH=str(tmp_path))
+    assert (result.stdout, result.stderr) == ("None []\n", "")
+
+
 def test_none_removes_a_variable_and_numbers_are_allowed(run_process, monkeypatch):
     monkeypatch.setenv("TO_REMOVE", "1")
     result = run_process(
