@@ -166,7 +166,10 @@ def test_code_is_tidy(name, kind):
 def solved(request):
     """The grading of a gate's solution, its worker still there, and its result."""
     found = assignment(request.cls.name)
-    grading = runner.Grading(found, cells(found.solution), sandbox.Limits())
+    # The slow originals among the wrong answers get their zero, and are not stopped,
+    # where other tests run beside them.
+    limits = sandbox.Limits(call_seconds=120)
+    grading = runner.Grading(found, cells(found.solution), limits)
     grading._end = lambda: None  # it ends below, after the wrong answers
     yield grading, grading.grade("a secret of the tests")
     if grading.session is not None:
@@ -192,7 +195,7 @@ class Gate:
         assert result.seconds <= 1.3 * own + 1, (
             f"{result.seconds:.1f} s for {own:.1f} s"
         )
-        assert own < 60
+        assert own < 120  # a minute where it is quiet; here other tests run beside it
 
     def test_the_starter_runs_and_scores_nothing(self):
         found = assignment(self.name)

@@ -108,7 +108,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def held_elsewhere(env: BuildEnvironment) -> dict[str, list[str]]:
-    """On which machines each claim held, by its label; a bad record is a warning."""
+    """On which machines each claim held, by its label; a bad record is a warning.
+
+    Where there is no record, the page *Other machines* says so.
+    """
+    if not (Path(env.srcdir) / machines.RECORD).exists():
+        return {}
     try:
         return machines.held_anywhere(Path(env.srcdir))
     except UserError as error:
