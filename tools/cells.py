@@ -19,11 +19,10 @@ from queue import Empty
 
 import nbval.kernel
 import nbval.plugin
-import psutil
 import pytest
 from jupyter_client.manager import KernelManager
 
-from tools import chapters, outcomes, refresh
+from tools import chapters, outcomes, processes, refresh
 
 RUN = "BOOK_TEST_RUN"  # the variable that marks the processes of a run's kernels
 ANSWER = 300  # seconds for a question to a kernel, an emulated one included
@@ -32,22 +31,6 @@ STARTUP = Path(__file__).with_name("count_assertions.py").read_text(encoding="ut
 
 class KernelDied(Exception):
     """The kernel ended before it answered."""
-
-
-def end_processes(mark: str) -> None:
-    """Kill all processes that carry a mark in the variable `BOOK_TEST_RUN`.
-
-    Kernels, and what cells started and left behind, whoever their parent is by now.
-    """
-    left = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(RUN, "").startswith(mark):
-                process.kill()
-                left.append(process)
-        except psutil.Error:  # it has ended, or is another user's
-            continue
-    psutil.wait_procs(left, timeout=5)
 
 
 class Kernel(nbval.plugin.RunningKernel):
@@ -120,7 +103,7 @@ class Kernel(nbval.plugin.RunningKernel):
             if self.km.has_kernel:
                 self.km.shutdown_kernel(now=True)
             del self.km
-        end_processes(self.mark)
+        processes.kill_marked(RUN, self.mark)
         self.folder.cleanup()
 
 
@@ -291,4 +274,4 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         mark = uuid.uuid4().hex
         patch.setenv(RUN, mark)
-        config.add_cleanup(lambda: end_processes(f"{mark}/"))
+        config.add_cleanup(lambda: processes.kill_marked(RUN, f"{mark}/"))

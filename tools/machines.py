@@ -31,9 +31,8 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree
 
-from tools import chapters, files, outcomes
+from tools import alert, chapters, files, outcomes
 from tools.alert import ENGINES
 from tools.chapters import ROOT
 from tools.errors import UserError, command
@@ -129,8 +128,7 @@ ROWS = (
     Row(
         "no-onednn",
         "TensorFlow without oneDNN",
-        "`TF_ENABLE_ONEDNN_OPTS=0`: TensorFlow computes with kernels of its own, "
-        "as on Arm and macOS.",
+        "`TF_ENABLE_ONEDNN_OPTS=0`: TensorFlow computes with kernels of its own.",
         kernel_env=("TF_ENABLE_ONEDNN_OPTS=0",),
     ),
     Row(
@@ -212,15 +210,9 @@ class Session:
 
     def kill(self) -> None:
         """Kill every process that carries the mark, whoever its parent is by now."""
-        import psutil  # the site's environment, which reads the table, has none
+        from tools import processes  # needs psutil, which the site's environment lacks
 
-        left = []
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):  # ended, or another user's
-                if process.environ().get(MARK) == self.mark:
-                    process.kill()
-                    left.append(process)
-        psutil.wait_procs(left, timeout=5)
+        processes.kill_marked(MARK, self.mark)
 
 
 @contextlib.contextmanager
@@ -534,21 +526,18 @@ def read_results(results: Path, paths: list[Path], root: Path) -> dict:
         UserError: the file is missing or damaged.
     """
     try:
-        cases = list(ElementTree.parse(results).iter("testcase"))
-    except (OSError, ElementTree.ParseError):
+        cases = alert.read_cases(results)
+    except UserError:
         where = results.with_suffix(".log").relative_to(root)
         raise UserError(f"pytest left no results. Fix: see {where}") from None
-    ran: dict[tuple[str, int], tuple[str, str]] = {}
-    for case in cases:
-        known = {x.get("name"): x.get("value") for x in case.iter("property")}
-        if "outcome" in known:
-            key = known["notebook"], int(known["cell"])
-            ran[key] = known["outcome"], one_line(known.get("reason", ""), root)
+    ran = {
+        (case.notebook, case.cell): (case.outcome, one_line(case.reason, root))
+        for case in cases
+        if case.notebook
+    }
     found: dict = {
         "cells": len(ran),
-        "counts": dict.fromkeys(
-            (outcomes.HELD, outcomes.BROKEN, outcomes.UNCHECKED), 0
-        ),
+        "counts": dict.fromkeys(outcomes.ALL, 0),
         "held": {},
         "not held": [],
         "failed cells": [],

@@ -79,11 +79,7 @@ class Summary:
             + f"{outcome[outcomes.BROKEN]} failed"
             + (f", {unrun} not run" if unrun else ""),
             f"outputs compared   {compared} of {outputs} ({share} %)",
-            "claims             "
-            + ", ".join(
-                f"{claims[x]} {x}"
-                for x in (outcomes.HELD, outcomes.BROKEN, outcomes.UNCHECKED)
-            ),
+            "claims             " + ", ".join(f"{claims[x]} {x}" for x in outcomes.ALL),
         ]
         slowest = self.seconds.most_common(SLOWEST)
         if slowest:

@@ -149,6 +149,11 @@ class ClaimsLedger(SphinxDirective):
             self.env.note_dependency(self.env.doc2path(entry.docname))
         return [self.counts(found), *(self.section(entry) for entry in found)]
 
+    @functools.cached_property
+    def held(self) -> dict[str, list[str]]:
+        """On which machines each claim held: read once, and only if it is asked for."""
+        return held_elsewhere(self.env)
+
     def counts(self, found: list[Entry]) -> nodes.container:
         """The numbers at the top."""
         claims = sum(len(entry.claims) for entry in found)
@@ -205,7 +210,6 @@ class ClaimsLedger(SphinxDirective):
             return nodes.paragraph("", "This chapter makes no claims.")
         standard = self.env.get_domain("std")
         rows = nodes.bullet_list(classes=["ledger"])
-        held = held_elsewhere(self.env)
         for claim in entry.claims:
             anchor = f"ledger-{claim.anchor}"
             text = nodes.paragraph()
@@ -214,7 +218,7 @@ class ClaimsLedger(SphinxDirective):
             text += sentence_nodes(claim.sentence)
             reason = entry.why_not_checked(claim)
             if reason:
-                text += not_checked_nodes(reason, held.get(claim.label, []))
+                text += not_checked_nodes(reason, self.held.get(claim.label, []))
             rows += nodes.list_item("", text, ids=[anchor])
             standard.anonlabels[anchor] = (self.env.docname, anchor)
         return rows

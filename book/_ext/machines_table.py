@@ -23,11 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from chapter_pages import link, sentence_nodes
 from claims_ledger import MARK, counted, entries, readable
 
-from tools import machines
+from tools import machines, outcomes
 from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
-COUNTS = ("held", "broken", "not checked")
 HEAD = ("Machine", "Processor or versions", "Date", "Held", "Broken", "Not checked")
 NAMES = {
     "jax": "JAX",
@@ -125,7 +124,7 @@ class MachinesTable(SphinxDirective):
         first = cell(nodes.Text(difference(entry, usual)))
         if "same as" in entry:
             return [first, date, words("as in the first row")]
-        counts = [cell(nodes.Text(str(entry["counts"][what]))) for what in COUNTS]
+        counts = [cell(nodes.Text(str(entry["counts"][what]))) for what in outcomes.ALL]
         if entry["counts"]["broken"]:
             counts[1]["classes"].append("machine-broken")
         return [first, date, *counts]
@@ -247,7 +246,7 @@ def cell(*content: nodes.Node) -> nodes.entry:
 def words(text: str) -> nodes.entry:
     """Words in place of the counts."""
     entry = cell(nodes.Text(text))
-    entry["morecols"] = len(COUNTS) - 1
+    entry["morecols"] = len(outcomes.ALL) - 1
     return entry
 
 
