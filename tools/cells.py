@@ -25,6 +25,7 @@ from jupyter_client.manager import KernelManager
 from tools import chapters, outcomes, processes, refresh
 
 RUN = "BOOK_TEST_RUN"  # the variable that marks the processes of a run's kernels
+PATIENCE = "PROCESS_TIME_LIMIT_FACTOR=4"  # times what a reader's process may take
 ANSWER = 300  # seconds for a question to a kernel, an emulated one included
 STARTUP = Path(__file__).with_name("count_assertions.py").read_text(encoding="utf-8")
 
@@ -266,7 +267,8 @@ def pytest_configure(config: pytest.Config) -> None:
         (nbval.plugin.IPyNbCell, Cell),
     ):
         patch.setattr(old, "from_parent", making(old, new))
-    variables = [text.partition("=") for text in config.option.kernel_env]
+    # A process of a chapter that is slow on a busy machine is not wrong.
+    variables = [text.partition("=") for text in (PATIENCE, *config.option.kernel_env)]
     if not all(name and equals for name, equals, _ in variables):
         raise pytest.UsageError("--kernel-env needs NAME=VALUE")
     patch.setattr(Kernel, "python", config.option.kernel_python)

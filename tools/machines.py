@@ -50,7 +50,6 @@ LONGEST = 300  # characters of a reason that are kept
 HASWELL = "Haswell-noTSX,-pcid,-x2apic,-tsc-deadline,-invpcid"
 SLOW = (  # limits in seconds for a processor that is ten times slower
     "--nbval-cell-timeout=900",
-    "--nbval-kernel-startup-timeout=600",
     "--timeout=2000",
 )
 # A bound that keeps a release of an engine back, as in `jax>=0.7,<0.11`.
@@ -346,7 +345,7 @@ def install(row: Row, session: Session, python: str, pins: Path, log: Path) -> P
         shutil.rmtree(folder, ignore_errors=True)
         session.call([uv, "venv", "--python", python, folder], log, **uv_settings())
     python = folder / "bin" / "python"
-    arguments = [uv, "pip", "sync", "--python", python, pins]
+    arguments = [uv, "pip", "sync", "--compile-bytecode", "--python", python, pins]
     if session.call(arguments, log, **uv_settings()):
         raise UserError(
             "its versions can't be installed. Fix: make room on the disk, connect to "

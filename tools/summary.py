@@ -10,7 +10,8 @@ import pytest
 
 from tools import chapters, outcomes
 
-SLOWEST = 5  # notebooks that the summary names
+SLOWEST = 5  # notebooks, and cells, that the summary names
+LONG = 20  # seconds that no cell takes on a quiet machine with two cores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Summary:
     def __init__(self, config: pytest.Config) -> None:
         self.root = config.rootpath
         self.seconds: collections.Counter[str] = collections.Counter()
+        self.long: dict[tuple[str, int], float] = {}  # the cells that took over LONG
         self.ran: dict[tuple[str, int], Ran] = {}
         self.unstarted: dict[str, str] = {}  # notebooks that could not be collected
 
@@ -47,8 +49,10 @@ class Summary:
                 self.unstarted[name] = outcomes.last_words(report.longreprtext)
             return
         self.seconds[known["notebook"]] += report.duration
+        cell = int(known["cell"])
+        if report.duration > LONG:
+            self.long[known["notebook"], cell] = report.duration
         if "outcome" in known:
-            cell = int(known["cell"])
             self.ran[known["notebook"], cell] = Ran(
                 known["notebook"],
                 cell,
@@ -85,12 +89,21 @@ class Summary:
         if slowest:
             times = ", ".join(f"{Path(name).stem} {s:.0f} s" for name, s in slowest)
             lines.append(f"slowest            {times}")
+        for (name, cell), seconds in self.longest():
+            where = chapters.where(
+                Path(name), cell, chapters.read(self.root / name).cells[cell]
+            )
+            lines.append(f"over {LONG} s          {where}: {seconds:.0f} s")
         failed = [x for x in cells if x.outcome == outcomes.BROKEN]
         lines += [f"{name}: can't be run: {x}" for name, x in self.unstarted.items()]
         lines += self.named("broken", [x for x in failed if x.claim])
         lines += self.named("failed", [x for x in failed if not x.claim])
         unchecked = [x for x in cells if x.outcome == outcomes.UNCHECKED and x.claim]
         return lines + self.named("not checked", unchecked)
+
+    def longest(self) -> list[tuple[tuple[str, int], float]]:
+        """Which cells took longest of those that took too long, with their seconds."""
+        return sorted(self.long.items(), key=lambda item: -item[1])[:SLOWEST]
 
     def outputs(self) -> tuple[int, int]:
         """How many of the cells have text output, and of how many it was compared."""
