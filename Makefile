@@ -4,7 +4,7 @@
 # TESTS="notebooks/04-place-operations.ipynb tests/test_form.py" has `make test` run these
 # alone, and PYTEST_ARGS=-x hands options on to pytest.
 .DEFAULT_GOAL := help
-.PHONY: help book test serve lab sync refresh measure machines assignments grade lint clean
+.PHONY: help book test serve lab sync refresh measure machines assignments grade lint constraints clean
 RUN := .venv/bin/python -m
 TESTS ?= notebooks tests
 
@@ -12,49 +12,54 @@ help: ## list these commands
 	@grep -E '^[a-z]+: ## ' Makefile | sed -E 's/^([a-z]+): ## /make \1	/' | expand -t 18
 
 book: ## build the site; all it needs is installed into .venv
-	@TASK=book sh tools/bootstrap.sh book
+	@TASK=book sh tools/setup/bootstrap.sh book
 	@$(RUN) tools.build
 
 test: ## run all checks: claims first, then lint, the site, tests; one summary
-	@TASK=test sh tools/bootstrap.sh all
+	@TASK=test sh tools/setup/bootstrap.sh all
 	@exec $(RUN) tools.checks --tests $(TESTS) -- $(PYTEST_ARGS)
 
 serve: ## show the site and build it again after each change [PORT=8000]
-	@TASK=serve sh tools/bootstrap.sh book
+	@TASK=serve sh tools/setup/bootstrap.sh book
 	@$(RUN) tools.serve $(or $(PORT),8000)
 
 lab: ## open the notebooks in JupyterLab
-	@TASK=lab sh tools/bootstrap.sh all
+	@TASK=lab sh tools/setup/bootstrap.sh all
 	@$(RUN) jupyterlab notebooks
 
 sync: ## copy snippets, addresses and lists of claims to where they are shown
-	@TASK=sync sh tools/bootstrap.sh book
+	@TASK=sync sh tools/setup/bootstrap.sh book
 	@$(RUN) tools.sync
 
 refresh: ## execute notebooks and store their outputs [NB=05]
-	@TASK=refresh sh tools/bootstrap.sh all
+	@TASK=refresh sh tools/setup/bootstrap.sh all
 	@$(RUN) tools.refresh $(if $(NB),'$(NB)')
 
 measure: ## measure this machine for the page Measured results [ARGS=--quick]
-	@TASK=measure sh tools/bootstrap.sh all
+	@TASK=measure sh tools/setup/bootstrap.sh all
 	@$(RUN) benchmarks $(ARGS)
 
 machines: ## run the claims as other machines would [ROWS="one-core haswell"]
-	@TASK=machines sh tools/bootstrap.sh all
+	@TASK=machines sh tools/setup/bootstrap.sh all
 	@exec $(RUN) tools.machines $(ROWS)
 
 assignments: ## make the students' notebooks from assignments/masters
-	@TASK=assignments sh tools/bootstrap.sh all
+	@TASK=assignments sh tools/setup/bootstrap.sh all
 	@$(RUN) grading assign
 
 grade: ## grade a folder of notebooks: SUBMISSIONS=folder ASSIGNMENT=2 [ARGS=--help]
 	@test -n "$(if $(and $(SUBMISSIONS),$(ASSIGNMENT))$(ARGS),yes)" || { echo "error: what shall be graded? Fix: make grade SUBMISSIONS=folder ASSIGNMENT=1" >&2; exit 1; }
-	@TASK=grade sh tools/bootstrap.sh all
+	@TASK=grade sh tools/setup/bootstrap.sh all
 	@exec $(RUN) grading grade $(if $(SUBMISSIONS),'$(SUBMISSIONS)') $(if $(ASSIGNMENT),'$(ASSIGNMENT)') $(ARGS)
 
 lint: ## check code, spelling, the notebooks' form and the workflows
-	@TASK=lint sh tools/bootstrap.sh all
+	@TASK=lint sh tools/setup/bootstrap.sh lint
 	@exec $(RUN) tools.checks --part lint
+
+constraints: ## put the newest versions into constraints/latest.txt
+	@TASK=constraints sh tools/setup/bootstrap.sh book
+	@$(RUN) tools.setup.uv pip compile --quiet --upgrade --no-header --no-annotate --python-version 3.11 requirements.txt requirements-test.txt -o _build/newest.txt >_build/install.log
+	@{ grep '^#' constraints/latest.txt; sed 's/+[^ ;]*//' _build/newest.txt; } >_build/latest.txt && mv _build/latest.txt constraints/latest.txt
 
 clean: ## remove what was built; .venv stays
 	@rm -rf _build .pytest_cache .ruff_cache

@@ -124,6 +124,7 @@ def make_house(root: Path) -> Path:
         "constraints/latest.txt": "",
         "requirements.txt": "-r requirements-book.txt\n",
         "requirements-book.txt": "# nothing\n",
+        "requirements-lint.txt": "# nothing\n",
         "requirements-test.txt": "# nothing\n",
     }
     for name, text in texts.items():

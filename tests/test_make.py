@@ -16,10 +16,10 @@ from tools.chapters import ROOT
 from tools.serve import __main__ as serving
 
 FAKE_PYTHON = """#!/bin/sh
-if [ "$1 $2" = "-m pip" ]; then
-    echo "$@" >>.venv/pip-calls
-    echo "$PIP_SAYS"
-    exit "${PIP_STATUS:-0}"
+if [ "$1 $2" = "-m tools.setup.uv" ]; then
+    echo "$@" >>.venv/uv-calls
+    echo "$UV_SAYS"
+    exit "${UV_STATUS:-0}"
 fi
 case $VENV_VERSION$2 in 3*version_info*) echo "$VENV_VERSION" && exit ;; esac
 exec PYTHON "$@"
@@ -28,7 +28,8 @@ exec PYTHON "$@"
 ITS_ARGUMENTS = (
     "import psutil, sys\nprint(psutil.Process().parent().name(), *sys.argv[1:])"
 )
-OUTER = ("MAKE", "MFLAGS", "PYTHON", "PYTEST", "NB", "PORT", "TASK", "TESTS", "PIP_")
+OUTER = ("MAKE", "MFLAGS", "PYTHON", "PYTEST", "NB", "PORT", "TASK", "TESTS")
+OUTER += ("PIP_", "UV_")
 
 
 def script(path, text):
@@ -41,7 +42,7 @@ def script(path, text):
 
 @pytest.fixture
 def ready(house):
-    """A house whose .venv is this Python, and whose pip only notes how it is called."""
+    """A house whose .venv is this Python, and whose uv only notes how it is called."""
     script(house / ".venv/bin/python", FAKE_PYTHON.replace("PYTHON", sys.executable, 1))
     return house
 
@@ -156,42 +157,50 @@ def test_no_network_is_one_line_and_leaves_nothing(house):
         PIP_NO_CACHE_DIR="1",
     )
     line = the_error(result)
-    assert line.startswith("error: pip cannot reach its package index. Fix: connect to")
+    start = "error: the package index cannot be reached. Fix: connect to the network"
+    assert line.startswith(start)
     assert "_build/install.log" in line
     assert factory.snapshot(house) == before
     assert not (house / ".venv").exists()
 
 
-def pip_calls(house):
-    """How pip was called so far."""
-    calls = house / ".venv/pip-calls"
+def uv_calls(house):
+    """How uv was called so far."""
+    calls = house / ".venv/uv-calls"
     return calls.read_text().splitlines() if calls.exists() else []
 
 
 def bootstrap(house, *words, **environment):
     """Run the bootstrap alone."""
-    return run(house, "sh", "tools/bootstrap.sh", *words, **environment)
+    return run(house, "sh", "tools/setup/bootstrap.sh", *words, **environment)
 
 
 def test_what_is_installed_is_not_installed_again(ready):
     assert bootstrap(ready, "book").returncode == 0
-    (call,) = pip_calls(ready)
+    (call,) = uv_calls(ready)
     assert call.endswith(
         "--requirement requirements-book.txt --constraint constraints/latest.txt"
     )
     bootstrap(ready, "book")
-    assert len(pip_calls(ready)) == 1
+    assert len(uv_calls(ready)) == 1
+    bootstrap(ready, "lint")
+    assert uv_calls(ready)[1].endswith(
+        "--requirement requirements-book.txt --requirement requirements-lint.txt "
+        "--constraint constraints/latest.txt"
+    )
     bootstrap(ready, "all")
-    assert pip_calls(ready)[1].endswith(
+    assert uv_calls(ready)[2].endswith(
         "--requirement requirements.txt --requirement requirements-test.txt "
         "--constraint constraints/latest.txt"
     )
-    for what in ("all", "book"):
+    for what in ("all", "lint", "book"):
         bootstrap(ready, what)
-        assert len(pip_calls(ready)) == 2
+        assert len(uv_calls(ready)) == 3
     (ready / "constraints/latest.txt").write_text("keras==3.15.1\n")
     bootstrap(ready, "book")
-    assert len(pip_calls(ready)) == 3
+    assert len(uv_calls(ready)) == 4
+    bootstrap(ready, "all")
+    assert len(uv_calls(ready)) == 5
 
 
 @pytest.mark.parametrize(
@@ -206,8 +215,8 @@ def test_other_versions_are_installed_anew(ready, constraints, end):
     (ready / "constraints/colab.txt").write_text("keras==3.13.2\n")
     bootstrap(ready, "book")
     assert bootstrap(ready, "book", CONSTRAINTS=constraints).returncode == 0
-    assert len(pip_calls(ready)) == 2
-    assert pip_calls(ready)[1].endswith(end)
+    assert len(uv_calls(ready)) == 2
+    assert uv_calls(ready)[1].endswith(end)
 
 
 def test_a_missing_file_of_versions_is_one_line(ready):
@@ -218,15 +227,15 @@ def test_a_missing_file_of_versions_is_one_line(ready):
 def test_all_includes_the_book(ready):
     bootstrap(ready, "all")
     bootstrap(ready, "book")
-    assert len(pip_calls(ready)) == 1
+    assert len(uv_calls(ready)) == 1
 
 
-def test_pip_failing_is_one_line_and_tried_again(ready):
-    said = "ERROR: No matching distribution found for x"
+def test_a_failing_installation_is_one_line_and_tried_again(ready):
+    said = "error: No solution found\n  cause: there is no version of x"
     for _ in range(2):
-        line = the_error(bootstrap(ready, "book", PIP_STATUS="1", PIP_SAYS=said))
-        assert said in line
-    assert len(pip_calls(ready)) == 2
+        line = the_error(bootstrap(ready, "book", UV_STATUS="1", UV_SAYS=said))
+        assert "error: No solution found cause: there is no version of x" in line
+    assert len(uv_calls(ready)) == 2
     assert not (ready / ".venv/.installed-book").exists()
 
 
@@ -407,7 +416,7 @@ def test_what_pytest_runs_can_be_chosen(ready, words, arguments):
 def test_the_checks_install_what_they_need_once(ready, target):
     script(ready / "tools/checks.py", ITS_ARGUMENTS)
     assert make(ready, target).returncode == 0
-    assert len(pip_calls(ready)) == 1
+    assert len(uv_calls(ready)) == 1
 
 
 def test_lint_is_a_part_of_the_checks(ready):

@@ -272,7 +272,9 @@ def test_make_test_takes_the_options_that_the_workflows_give():
     assert re.search(r"tools\.checks\b.* -- --this-option", printed.stdout)
     assert "TESTS=" in used
     assert "CONSTRAINTS=" in used
-    assert re.search(r"\$\{?CONSTRAINTS\b", (ROOT / "tools/bootstrap.sh").read_text())
+    assert re.search(
+        r"\$\{?CONSTRAINTS\b", (ROOT / "tools/setup/bootstrap.sh").read_text()
+    )
 
 
 AS_ROOT = r"(?m)^{} -m pytest -n 2 --dist loadscope tests/test_grad\*\.py( |$)"
@@ -297,7 +299,7 @@ def test_a_test_that_only_root_can_run_is_one_of_the_graders():
     assert {x for x in for_root if not x.startswith("test_grad")} == set()
 
 
-SCRIPTS = [".ci/run", "tools/bootstrap.sh"]
+SCRIPTS = [".ci/run", "tools/setup/bootstrap.sh"]
 SCRIPTS += [str(path.relative_to(ROOT)) for path in workflows.scripts(ROOT)]
 
 

@@ -241,42 +241,9 @@ def busy(loops: int) -> Iterator[None]:
 # Environments
 
 
-def uv_settings() -> dict[str, str]:
-    """What pip is told in variables (indexes, links, certificates), said to uv."""
-    names = {
-        "PIP_INDEX_URL": "UV_INDEX_URL",
-        "PIP_EXTRA_INDEX_URL": "UV_EXTRA_INDEX_URL",
-        "PIP_DEFAULT_TIMEOUT": "UV_HTTP_TIMEOUT",
-        "PIP_CERT": "SSL_CERT_FILE",
-    }
-    found = {uv: os.environ[pip] for pip, uv in names.items() if pip in os.environ}
-    links = os.environ.get("PIP_FIND_LINKS", "").split()
-    if links:
-        found["UV_FIND_LINKS"] = ",".join(links)
-    # As pip: the best version of all indexes, and no Python that nobody asked for.
-    return found | {
-        "UV_INDEX_STRATEGY": "unsafe-best-match",
-        "UV_PYTHON_DOWNLOADS": "never",
-    }
-
-
-def find_uv(session: Session, log: Path) -> str:
-    """The installer uv, which is installed below `_build` where it is not here.
-
-    Raises:
-        UserError: it can't be installed.
-    """
-    folder = session.folder / "uv"
-    found = shutil.which("uv") or str(folder / "bin" / "uv")
-    if not Path(found).exists():
-        session.call([sys.executable, "-m", "venv", folder], log)
-        session.call([folder / "bin" / "python", "-m", "pip", "install", "uv"], log)
-    if not Path(found).exists():
-        raise UserError(
-            "uv can't be installed. Fix: connect to the network, or put uv on PATH "
-            f"(see {log.relative_to(session.root)})"
-        )
-    return found
+def uv(*words: str | Path) -> list:
+    """The command that runs uv."""
+    return [sys.executable, "-m", "tools.setup.uv", "pip", *words]
 
 
 def find_python(version: str) -> str:
@@ -320,11 +287,11 @@ def resolve(row: Row, session: Session, python: str, log: Path) -> Path:
     wanted.write_text(requirements(row, session.root), encoding="utf-8")
     pins = session.folder / f"{row.name}.txt"
     pins.unlink(missing_ok=True)  # or uv would keep the versions in it
-    arguments = [find_uv(session, log), "pip", "compile", "--python", python]
-    arguments += ["--no-header", "--no-annotate", wanted, "-o", pins]
+    arguments = uv("compile", "--python", python, "--no-header", "--no-annotate")
+    arguments += [wanted, "-o", pins]
     if row.constraints:
         arguments += ["--constraint", row.constraints]
-    if session.call(arguments, log, **uv_settings()):
+    if session.call(arguments, log):
         raise UserError(
             "its versions can't be found. Fix: connect to the network, "
             f"or see {log.relative_to(session.root)}"
@@ -339,14 +306,12 @@ def install(row: Row, session: Session, python: str, pins: Path, log: Path) -> P
         UserError: they can't be installed.
     """
     folder = session.folder / row.name
-    uv = find_uv(session, log)
     made = python_version(folder / "bin" / "python") if folder.exists() else ""
     if made != python_version(python):
         shutil.rmtree(folder, ignore_errors=True)
-        session.call([uv, "venv", "--python", python, folder], log, **uv_settings())
+        session.call([python, "-m", "venv", "--without-pip", folder], log)
     python = folder / "bin" / "python"
-    arguments = [uv, "pip", "sync", "--compile-bytecode", "--python", python, pins]
-    if session.call(arguments, log, **uv_settings()):
+    if session.call(uv("sync", "--python", python, pins), log):
         raise UserError(
             "its versions can't be installed. Fix: make room on the disk, connect to "
             f"the network, or see {log.relative_to(session.root)}"

@@ -7,7 +7,7 @@ set -euo pipefail
 
 status=0
 {
-    sh tools/bootstrap.sh book >&2 &&
+    sh tools/setup/bootstrap.sh book >&2 &&
         .venv/bin/python -m tools.alert report \
             latest=results/latest newest=results/newest colab=results/colab
 } >issue.md || status=$?

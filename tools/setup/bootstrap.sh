@@ -1,16 +1,17 @@
 #!/bin/sh
-# Make .venv and install what a task needs: sh tools/bootstrap.sh book|all
+# Make .venv and install what a task needs: sh tools/setup/bootstrap.sh book|lint|all
 # PYTHON=... names the Python to use. CONSTRAINTS=... names another file of versions;
-# CONSTRAINTS= (empty) takes the newest. What pip writes goes to _build/install.log.
+# CONSTRAINTS= (empty) takes the newest. What uv writes goes to _build/install.log.
 set -eu
 
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 what=${1:-all}
 case $what in
 book) files="requirements-book.txt" ;;
+lint) files="requirements-book.txt requirements-lint.txt" ;;
 all) files="requirements.txt requirements-test.txt" ;;
 *)
-    echo "error: cannot install '$what'. Fix: sh tools/bootstrap.sh book|all" >&2
+    echo "error: cannot install '$what'. Fix: sh tools/setup/bootstrap.sh book|lint|all" >&2
     exit 1
     ;;
 esac
@@ -123,7 +124,7 @@ check_venv() {
 }
 
 checksum() {
-    { cat requirements-book.txt "$@" ${constraints:+"$constraints"} && echo "$constraints"; } | cksum
+    { cat requirements*.txt ${constraints:+"$constraints"} && echo "$constraints"; } | cksum
 }
 
 install() {
@@ -132,13 +133,13 @@ install() {
     if [ -n "$constraints" ]; then set -- "$@" --constraint "$constraints"; fi
     mkdir -p _build
     echo "installing what make $task needs ..." >&2
-    PIP_RETRIES=${PIP_RETRIES:-2} .venv/bin/python -m pip install --quiet \
-        --disable-pip-version-check --no-input "$@" >"$log" 2>&1 && return
-    if grep -Eq 'connection broken by|Max retries exceeded' "$log"; then
-        fail "pip cannot reach its package index. Fix: connect to the network, then make $task (all that pip said: $log)"
+    .venv/bin/python -m tools.setup.uv pip install --python .venv/bin/python \
+        "$@" >"$log" 2>&1 && return
+    if grep -Eq 'Failed to fetch|connection broken by|Max retries exceeded' "$log"; then
+        fail "the package index cannot be reached. Fix: connect to the network, then make $task (all that was said: $log)"
     fi
-    cause=$(grep '^ERROR: ' "$log" | tail -n 1 || true)
-    fail "pip cannot install $files (${cause:-$(tail -n 1 "$log")}). Fix: see $log"
+    cause=$(grep -iE -A1 '^error: |cause: ' "$log" | tr -s '\n ' ' ' || true)
+    fail "what make $task needs cannot be installed (${cause:-$(tail -n 1 "$log")}). Fix: see $log"
 }
 
 task=${TASK:-$what}
@@ -147,11 +148,10 @@ for file in requirements-book.txt $files ${constraints:+"$constraints"}; do
     [ -r "$file" ] || fail "$file is missing. Fix: git checkout -- $file"
 done
 if [ -e .venv ]; then check_venv; else make_venv; fi
-# shellcheck disable=SC2086
-wanted=$(checksum $files)
-stamp=.venv/.installed-$what
-if [ "$(cat "$stamp" 2>/dev/null || true)" != "$wanted" ]; then
+wanted=$(checksum)
+stamps=.venv/.installed # one for each word that is installed, with the same sum
+if ! cat "$stamps-$what" "$stamps-all" 2>/dev/null | grep -qFx "$wanted"; then
+    if cat "$stamps"-* 2>/dev/null | grep -vqFx "$wanted"; then rm "$stamps"-*; fi
     install
-    echo "$wanted" >"$stamp"
-    if [ "$what" = all ]; then checksum requirements-book.txt >.venv/.installed-book; fi
+    echo "$wanted" >"$stamps-$what"
 fi

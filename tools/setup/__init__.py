@@ -1,0 +1,1 @@
+"""What a machine needs: a virtual environment, its packages, a browser."""
