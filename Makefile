@@ -13,7 +13,7 @@ help: ## list these commands
 
 book: ## build the site; all it needs is installed into .venv
 	@TASK=book sh tools/setup/bootstrap.sh book
-	@$(RUN) tools.build
+	@$(RUN) tools.site.build
 
 test: ## run all checks: claims first, then lint, the site, tests; one summary
 	@TASK=test sh tools/setup/bootstrap.sh all
@@ -21,7 +21,7 @@ test: ## run all checks: claims first, then lint, the site, tests; one summary
 
 serve: ## show the site and build it again after each change [PORT=8000]
 	@TASK=serve sh tools/setup/bootstrap.sh book
-	@$(RUN) tools.serve $(or $(PORT),8000)
+	@$(RUN) tools.site.serve $(or $(PORT),8000)
 
 lab: ## open the notebooks in JupyterLab
 	@TASK=lab sh tools/setup/bootstrap.sh all
@@ -29,11 +29,11 @@ lab: ## open the notebooks in JupyterLab
 
 sync: ## copy snippets, addresses and lists of claims to where they are shown
 	@TASK=sync sh tools/setup/bootstrap.sh book
-	@$(RUN) tools.sync
+	@$(RUN) tools.notebooks.sync
 
 refresh: ## execute notebooks and store their outputs [NB=05]
 	@TASK=refresh sh tools/setup/bootstrap.sh all
-	@$(RUN) tools.refresh $(if $(NB),'$(NB)')
+	@$(RUN) tools.notebooks.refresh $(if $(NB),'$(NB)')
 
 measure: ## measure this machine for the page Measured results [ARGS=--quick]
 	@TASK=measure sh tools/setup/bootstrap.sh all
@@ -41,7 +41,7 @@ measure: ## measure this machine for the page Measured results [ARGS=--quick]
 
 machines: ## run the claims as other machines would [ROWS="one-core haswell"]
 	@TASK=machines sh tools/setup/bootstrap.sh all
-	@exec $(RUN) tools.machines $(ROWS)
+	@exec $(RUN) tools.drift.machines $(ROWS)
 
 assignments: ## make the students' notebooks from assignments/masters
 	@TASK=assignments sh tools/setup/bootstrap.sh all

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tools import refresh
-from tools.summary import Summary
+from tools.checks.summary import Summary
+from tools.notebooks import refresh
 
-pytest_plugins = ["tools.cells"]
+pytest_plugins = ["tools.checks.cells"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import re
 import shutil
@@ -11,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 from tools.errors import UserError
+from tools.processor import processor
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -21,26 +21,6 @@ def _output(*command: str) -> str | None:
         return None
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
-
-
-def processor() -> dict:
-    """The CPU: name, how many cores this process may use, memory in bytes."""
-    name = platform.processor() or platform.machine()
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        found = re.search(r"^model name\s*:\s*(.+)$", information.read_text(), re.M)
-        name = found[1] if found else name
-    elif platform.system() == "Darwin":
-        name = _output("sysctl", "-n", "machdep.cpu.brand_string") or name
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    found = {"name": " ".join(name.split()), "cores": cores}
-    names = getattr(os, "sysconf_names", {})
-    if "SC_PHYS_PAGES" in names:
-        found["memory_bytes"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return found
 
 
 def nvidia() -> dict:
@@ -86,7 +66,8 @@ def device(kind: str, described: list[dict]) -> dict:
 def suite() -> str:
     """A fingerprint of the measuring programs: the start of a SHA-256 of their text."""
     digest = hashlib.sha256()
-    for path in sorted((ROOT / "benchmarks").rglob("*.py")):
+    waiting = ROOT / "snippets" / "waiting.py"  # decides when a clock stops
+    for path in (*sorted((ROOT / "benchmarks").rglob("*.py")), waiting):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -23,9 +23,10 @@ from grading import (
     submissions,
 )
 from grading.parallel import ENDS
-from tools import files, installing
+from tools import files
 from tools.chapters import ROOT
 from tools.errors import UserError, command
+from tools.setup import installing
 
 OUT = "grades"
 SEED_FILE = "seed.txt"

@@ -23,9 +23,10 @@ import jupytext
 import nbformat
 import yaml
 
-from tools import address, normalise, sync
+from tools import address
 from tools.chapters import ROOT
 from tools.errors import UserError
+from tools.notebooks import normalise, sync
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 ANSWER = "<!-- answer: {question} -->"

@@ -8,8 +8,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode, v4
 
-from tools import normalise
 from tools.chapters import ROOT
+from tools.notebooks import normalise
 
 ADDRESS = "https://github.com/someone/some-book"
 SNIPPET = "import os\n\nos.environ['QUIET'] = '1'\n"

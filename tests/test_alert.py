@@ -10,8 +10,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tools import alert
 from tools.chapters import ROOT
+from tools.drift import alert
 
 SETUP = new_code_cell("# @title Set-up: numbers\none = 1", execution_count=1)
 
@@ -28,7 +28,13 @@ def run(root, cells, *options):
     nbformat.write(notebook, root / "notebooks" / "07-a-chapter.ipynb")
     (root / "pytest.ini").write_text("[pytest]\nxfail_strict = true\n")
     command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env"]
-    command += ["-p", "tools.cells", "-p", "no:cacheprovider", "--junitxml=claims.xml"]
+    command += [
+        "-p",
+        "tools.checks.cells",
+        "-p",
+        "no:cacheprovider",
+        "--junitxml=claims.xml",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run(
         [*command, *options],
@@ -271,7 +277,7 @@ def write_report(tmp_path):
     output, summary = tmp_path / "output", tmp_path / "summary"
 
     def call(bootstrap="exit 0", kept_on="success"):
-        write_program(tmp_path / "tools" / "bootstrap.sh", bootstrap)
+        write_program(tmp_path / "tools/setup/bootstrap.sh", bootstrap)
         done = script(
             "report.sh",
             tmp_path,

@@ -15,8 +15,11 @@ import notebook_factory as factory
 import psutil
 import pytest
 
-from tools import build, checks, files, processes, workers
+from tools import files
 from tools.chapters import ROOT
+from tools.checks import parts as checks
+from tools.checks import processes, workers
+from tools.site import build
 
 GIB = 2**30
 ONE_TEST = "def test(): pass"
@@ -254,7 +257,7 @@ pathlib.Path({STARTED!r}).touch()
 PROGRAM = """
 import sys
 from pathlib import Path
-from tools import checks, processes
+from tools.checks import parts as checks, processes
 
 def part(name, code):
     return checks.Part(name, [checks.Step(name, (sys.executable, "-c", code))])
@@ -446,9 +449,13 @@ def test_lint_alone_leaves_the_reports_as_they_are(house, monkeypatch):
     monkeypatch.setattr(processes, "run", lambda words, folder: ran.append(words) or 0)
     (house / "tests").mkdir()
     assert checks.main(["--part", "lint"], house) == 0
-    assert [words[2] for words in ran] == [
+    python, others = ran[:5], ran[5:]
+    assert [words[2] for words in python] == [
         *("ruff", "ruff", "codespell_lib"),
-        *("tools.form", "tools.sync", "tools.workflows"),
+        *("tools.notebooks.form", "tools.notebooks.sync"),
+    ]
+    assert [checks.Path(words[0]).name for words in others] == [
+        *("actionlint", "zizmor", "shellcheck"),
     ]
     assert (reports / "parts.json").read_text() == "of a test run"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tools import chromium, installing
 from tools.errors import UserError
+from tools.setup import chromium, installing
 
 
 @pytest.fixture

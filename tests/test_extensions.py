@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 
 import notebook_factory
 import pytest
+from book_site import (
+    chapter_pages,
+    claims_ledger,
+    corrections,
+    landing_page,
+    page_description,
+    troubleshooting,
+)
 from docutils import nodes
 
 from tools import chapters
 from tools.errors import UserError
-
-sys.path.insert(0, str(chapters.ROOT / "book" / "_ext"))
-
-import chapter_pages
-import claims_ledger
-import corrections
-import landing_page
-import page_description
-import troubleshooting
 
 
 def test_what_stands_between_backticks_is_code():

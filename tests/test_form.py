@@ -7,7 +7,7 @@ import notebook_factory as factory
 import pytest
 from nbformat import v4
 
-from tools import form
+from tools.notebooks import form
 
 IMAGE = v4.new_output("display_data", data={"image/png": "aGVsbG8="})
 
@@ -363,7 +363,8 @@ def test_a_file_that_is_not_canonical_is_named_and_mended(house, capsys):
     good = path.read_text()
     path.write_text(good.replace('\n "', '\n  "'))
     assert messages(house) == [
-        "05-tiny.ipynb: not in canonical form. Fix: python -m tools.form --fix."
+        "05-tiny.ipynb: not in canonical form. "
+        "Fix: python -m tools.notebooks.form --fix."
     ]
     assert form.main(["--fix"], root=house) == 0
     assert path.read_text() == good

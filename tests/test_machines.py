@@ -16,17 +16,14 @@ from xml.sax.saxutils import quoteattr
 import notebook_factory as factory
 import psutil
 import pytest
+from book_site import claims_ledger, machines_table
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from tools import chapters, machines
+from tools import chapters
 from tools.chapters import ROOT
+from tools.drift import machines
 from tools.errors import UserError
-
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
-
-import claims_ledger
-import machines_table
 
 NAME = "notebooks/05-tiny.ipynb"
 SECOND = factory.code("# Claim: two is two.\nassert 2 == 2", tags=["claim"])
@@ -284,7 +281,7 @@ def test_an_interrupted_program_ends_all_it_started(book, marked, number):
     program = f"""
 import sys
 from pathlib import Path
-from tools import machines
+from tools.drift import machines
 root = Path(sys.argv[1])
 def run(row, *_):
     session = machines.Session(root)
@@ -323,7 +320,7 @@ raise SystemExit(machines.main(["busy"], root))
 
 
 def test_a_busy_loop_ends_with_its_program():
-    program = "import os, sys; from tools.machines import *\nwith busy(1):\n"
+    program = "import os, sys; from tools.drift.machines import *\nwith busy(1):\n"
     program += " import psutil; print(psutil.Process().children()[0].pid, flush=True)\n"
     program += " os._exit(0)\n"
     done = subprocess.run(
@@ -409,7 +406,7 @@ def build(root):
             root / "out",
             root / "trees",
             "dummy",
-            confoverrides={"extensions": ["machines_table"]},
+            confoverrides={"extensions": ["book_site.machines_table"]},
             status=None,
             warning=out,
             freshenv=True,

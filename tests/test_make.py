@@ -11,9 +11,9 @@ from pathlib import Path
 import notebook_factory as factory
 import pytest
 
-from tools import build, serve
 from tools.chapters import ROOT
-from tools.serve import __main__ as serving
+from tools.site import build, serve
+from tools.site.serve import __main__ as serving
 
 FAKE_PYTHON = """#!/bin/sh
 if [ "$1 $2" = "-m tools.setup.uv" ]; then
@@ -407,25 +407,25 @@ def test_the_settings_for_serving_are_those_of_the_book():
     ids=["all", "one", "two"],
 )
 def test_what_pytest_runs_can_be_chosen(ready, words, arguments):
-    script(ready / "tools/checks.py", ITS_ARGUMENTS)
+    script(ready / "tools/checks/__main__.py", ITS_ARGUMENTS)
     result = make(ready, "test", *words)
     assert result.stdout == f"make {arguments}\n", result.stderr
 
 
 @pytest.mark.parametrize("target", ["test", "lint"])
 def test_the_checks_install_what_they_need_once(ready, target):
-    script(ready / "tools/checks.py", ITS_ARGUMENTS)
+    script(ready / "tools/checks/__main__.py", ITS_ARGUMENTS)
     assert make(ready, target).returncode == 0
     assert len(uv_calls(ready)) == 1
 
 
 def test_lint_is_a_part_of_the_checks(ready):
-    script(ready / "tools/checks.py", ITS_ARGUMENTS)
+    script(ready / "tools/checks/__main__.py", ITS_ARGUMENTS)
     assert make(ready, "lint").stdout == "make --part lint\n"
 
 
 def test_a_red_check_turns_make_red(ready):
-    script(ready / "tools/checks.py", "raise SystemExit(1)")
+    script(ready / "tools/checks/__main__.py", "raise SystemExit(1)")
     assert make(ready, "test").returncode != 0
 
 

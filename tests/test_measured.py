@@ -3,20 +3,16 @@
 import copy
 import json
 import re
-import sys
 
 import matplotlib.pyplot as plt
 import notebook_factory
 import pytest
 import results_factory
 import test_site_build as site
+from book_site.measured import figures, page, report, stated
 from markdown_it import MarkdownIt
 
-from benchmarks import figures, page, plan, report, results
-from tools import form, measured
-from tools.chapters import ROOT
-
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
+from benchmarks import plan, results
 
 CPU = results_factory.results_of("Test CPU", plan.Machine("cpu"), rate=1e11)
 GPU = results_factory.results_of(
@@ -244,9 +240,7 @@ ROWS = {"m-row": "24.1 ms"}
 
 def said(text, rows=ROWS):
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
-    return [
-        (problem, fix) for _, problem, fix in measured.problems([(0, tokens)], rows)
-    ]
+    return [(problem, fix) for _, problem, fix in stated.problems([(0, tokens)], rows)]
 
 
 def test_a_number_must_be_the_one_in_the_file():
@@ -288,6 +282,6 @@ def test_a_chapter_with_a_number_that_no_file_holds_is_named(house):
     cell = notebook_factory.find(notebook, "## On a GPU")
     cell.source += f"\n\nIt takes [1 ms]({PAGE}#m-nothing)."
     notebook_factory.save(house, notebook)
-    (message,) = form.book_problems(house)
+    (message,) = stated.book_problems(house)
     assert message.startswith("05-tiny.ipynb, cell 8")
     assert "no measured result has the address #m-nothing" in message

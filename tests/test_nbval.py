@@ -15,7 +15,8 @@ import psutil
 import pytest
 from nbformat import v4
 
-from tools import chapters, outcomes, summary
+from tools import chapters
+from tools.checks import outcomes, summary
 
 ADDRESS = "0x7f00deadbeef"
 FAILED_CHECK = "# Claim: one is two.\nassert 1 == 2"

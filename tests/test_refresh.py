@@ -9,8 +9,8 @@ from pathlib import Path
 import notebook_factory as factory
 import pytest
 
-from tools import form, refresh
 from tools.errors import UserError
+from tools.notebooks import form, refresh
 
 
 @pytest.fixture

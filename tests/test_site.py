@@ -24,7 +24,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from grading import masters
-from tools import address, chapters, chromium, measured
+from tools import address, chapters, measured
+from tools.setup import chromium
 
 SITE = Path(os.environ.get("SITE_ROOT", chapters.ROOT))  # where _config.yml lies
 HTML = SITE / "_build" / "html"

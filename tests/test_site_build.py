@@ -12,8 +12,8 @@ import notebook_factory
 import pytest
 
 from tools import address
-from tools.build import OPTIONS
 from tools.chapters import ROOT
+from tools.site.build import OPTIONS
 
 TOC = """\
 format: jb-book

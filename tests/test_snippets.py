@@ -17,8 +17,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from jupyter_client import KernelManager
 
-from tools import refresh
 from tools.chapters import ROOT
+from tools.notebooks import refresh
 
 SNIPPETS = ROOT / "snippets"
 COLOURS = re.compile(r"\x1b\[[\d;]*m")

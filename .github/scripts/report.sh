@@ -8,7 +8,7 @@ set -euo pipefail
 status=0
 {
     sh tools/setup/bootstrap.sh book >&2 &&
-        .venv/bin/python -m tools.alert report \
+        .venv/bin/python -m tools.drift.alert report \
             latest=results/latest newest=results/newest colab=results/colab
 } >issue.md || status=$?
 if [ "$status" -ne 0 ] && [ ! -s issue.md ]; then

@@ -1,0 +1,32 @@
+"""What Sphinx does not do for this book by itself, one module for each job."""
+
+import importlib
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+# The programs of the repository, which Sphinx does not look for.
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+MODULES = (
+    "all_cores",
+    "chapter_pages",
+    "claims_ledger",
+    "corrections",
+    "landing_page",
+    "light_pages",
+    "machines_table",
+    "measured.directive",
+    "measured.stated",
+    "page_description",
+    "site_address",
+    "troubleshooting",
+)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register all modules."""
+    for name in MODULES:
+        importlib.import_module(f"{__name__}.{name}").setup(app)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,157 @@
+"""How a chapter's page differs from its notebook: its number, its claims, its set-up.
+
+- The title carries the chapter's number, which stands in the file's name.
+- A cell tagged `claim` shows its sentence in a banner above the code that asserts it.
+  The banner has a permanent address, and prose refers to it with {ref}`claim-3-4`.
+- The folded set-up cell is labelled as such, and so is the folded code of a figure.
+- A cell that writes a file which is not Python is coloured as what it writes.
+- A link to another page of the site, which a notebook must write in full, leads to that
+  page wherever the site is read, offline too.
+
+An assignment's page has the last and the folded cells of it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+import nbformat
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
+
+from tools import address, chapters
+from tools.errors import UserError
+
+LOGGER = logging.getLogger(__name__)
+WRITTEN = re.compile(r"%%writefile (?:-a )?\S+(\.\w+)\n")
+LANGUAGES = {".sbatch": "bash", ".yaml": "yaml"}  # by the file's suffix
+
+
+def sentence_nodes(sentence: str) -> list[nodes.Node]:
+    """A claim's sentence with a capital, and what stands between backticks as code."""
+    sentence = sentence[:1].upper() + sentence[1:]
+    return [
+        nodes.literal("", part) if index % 2 else nodes.Text(part)
+        for index, part in enumerate(re.split(r"`([^`]+)`", sentence))
+        if part
+    ]
+
+
+def link(target: str, text: str, docname: str, css: str) -> addnodes.pending_xref:
+    """A link to a labelled place of the book, which Sphinx checks."""
+    return addnodes.pending_xref(
+        "",
+        nodes.inline("", text, classes=[css]),
+        refdomain="std",
+        reftype="ref",
+        reftarget=target,
+        refexplicit=True,
+        refwarn=True,
+        refdoc=docname,
+    )
+
+
+class ChapterPage(SphinxTransform):
+    """Dress a chapter's page."""
+
+    default_priority = 400
+
+    def apply(self) -> None:
+        """Number the title and mark the claims of a chapter, once it is parsed."""
+        path = Path(self.env.doc2path(self.env.docname))
+        assignment = path.suffix == ".ipynb" and path.parent.name == "assignments"
+        if not assignment and not chapters.NAME.fullmatch(path.name):
+            return
+        self.shorten_links(address.repository(Path(self.env.srcdir)).pages)
+        try:
+            notebook = chapters.read(path)
+            if assignment:
+                self.label_folds(notebook)
+                return
+            self.number_title(chapters.chapter_number(path))
+            claims = {claim.cell: claim for claim in chapters.claims(path, notebook)}
+        except UserError as error:
+            LOGGER.warning("%s", error, type="book", subtype="claim")
+            return
+        for cell in self.document.findall(is_code_cell):
+            self.colour(cell)
+            self.label_fold(cell, notebook.cells[cell["cell_index"]])
+            claim = claims.get(cell["cell_index"])
+            if claim is not None:
+                self.mark(cell, claim)
+
+    def label_folds(self, notebook: nbformat.NotebookNode) -> None:
+        """Say of all folds what they hide."""
+        for cell in self.document.findall(is_code_cell):
+            self.label_fold(cell, notebook.cells[cell["cell_index"]])
+
+    def number_title(self, number: int) -> None:
+        """Put the chapter's number in front of its title."""
+        title = self.document.next_node(nodes.title)
+        if title is not None:
+            title.insert(0, nodes.inline("", f"{number}. ", classes=["chapter-number"]))
+
+    def shorten_links(self, pages: str) -> None:
+        """Make links to the site's own address relative to this page."""
+        here = posixpath.dirname(self.env.docname)
+        for reference in self.document.findall(nodes.reference):
+            uri = reference.get("refuri", "")
+            if uri.startswith(pages):
+                reference["refuri"] = posixpath.relpath(uri.removeprefix(pages), here)
+
+    def label_fold(self, node: nodes.container, cell: nbformat.NotebookNode) -> None:
+        """Say on a fold what it hides."""
+        if "hide_mode" in node:
+            what = "set-up code" if chapters.is_setup(cell) else "code of the figure"
+            node["prompt_show"] = f"Show the {what}"
+            node["prompt_hide"] = f"Hide the {what}"
+
+    def colour(self, cell: nodes.container) -> None:
+        """Name the language of a file that a cell writes."""
+        for code in cell.findall(nodes.literal_block):
+            written = WRITTEN.match(code.astext())
+            if written and written[1] in LANGUAGES:
+                code["language"] = LANGUAGES[written[1]]
+                code["force"] = True  # the first line is not of that language
+
+    def mark(self, cell: nodes.container, claim: chapters.Claim) -> None:
+        """Move a claim's sentence from the code to a banner above it."""
+        for code in cell.findall(nodes.literal_block):
+            if "cell_input" in code.parent["classes"]:
+                _, rest = chapters.split_claim(code.astext())
+                code.rawsource = rest
+                code.children = []
+                code += nodes.Text(rest)
+                break
+        cell.insert(0, self.banner(claim))
+
+    def banner(self, claim: chapters.Claim) -> nodes.container:
+        """The banner: a label that links to itself, the sentence, the ledger."""
+        docname = self.env.docname
+        label = nodes.reference(
+            "", f"Claim {claim.label}:", refid=claim.anchor, classes=["claim-label"]
+        )
+        text = nodes.paragraph("", "", label, nodes.Text(" "), classes=["claim-text"])
+        text += sentence_nodes(claim.sentence)
+        text += nodes.Text(" ")
+        text += link(f"ledger-{claim.anchor}", "ledger", docname, "claim-ledger")
+        banner = nodes.container("", text, classes=["claim"], ids=[claim.anchor])
+        standard = self.env.get_domain("std")
+        standard.labels[claim.anchor] = (docname, claim.anchor, f"Claim {claim.label}")
+        standard.anonlabels[claim.anchor] = (docname, claim.anchor)
+        return banner
+
+
+def is_code_cell(node: nodes.Node) -> bool:
+    """Whether a node is one of a notebook's code cells."""
+    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
+
+
+def setup(app: Sphinx) -> None:
+    """Register what is above."""
+    app.add_transform(ChapterPage)

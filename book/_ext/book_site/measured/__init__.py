@@ -1,0 +1,1 @@
+"""The page Measured results, drawn from the files of results."""

@@ -1,0 +1,1 @@
+"""Run all checks, the claims first: `python -m tools.checks`."""

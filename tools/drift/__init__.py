@@ -1,0 +1,1 @@
+"""See what other versions and other machines make of the claims."""

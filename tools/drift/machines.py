@@ -1,0 +1,715 @@
+"""Run the book's claims as other machines would, and keep which held in a table.
+
+    python -m tools.drift.machines [ROW ...] [--chapters 4 12]
+
+A row is one such machine: an older processor, one core, other versions. What its claims
+did goes to `book/machines.json`, from which the site makes the page *Other machines*;
+rows that are not run keep what is there. Logs, the XML of each run and the environments
+lie below `_build/machines/`. With `--chapters` a row is only tried: the file stays.
+
+Exit status: 1 if a claim is broken or a row could not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools import chapters, files
+from tools.chapters import ROOT
+from tools.checks import outcomes
+from tools.drift import alert
+from tools.drift.alert import ENGINES
+from tools.errors import UserError, command
+from tools.processor import processor
+
+RECORD = Path("book", "machines.json")
+WORK = Path("_build", "machines")
+ABOUT = "Written by `make machines`; shown on the page Other machines. Edit nothing."
+VARIANTS = {"tensorflow": ("tensorflow", "tensorflow-cpu")}
+MARK = "BOOK_MACHINES"  # the variable that marks all processes of this program
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PATIENCE = 15  # seconds that an interrupted pytest has to end its kernels
+LONGEST = 300  # characters of a reason that are kept
+
+# Haswell's features that QEMU can't emulate are switched off, or it warns on stderr.
+HASWELL = "Haswell-noTSX,-pcid,-x2apic,-tsc-deadline,-invpcid"
+SLOW = (  # limits in seconds for a processor that is ten times slower
+    "--nbval-cell-timeout=900",
+    "--timeout=2000",
+)
+# A bound that keeps a release of an engine back, as in `jax>=0.7,<0.11`.
+UPPER = re.compile(rf"^((?:{'|'.join(ENGINES)})\b[^<\n]*?),? *<[^,; \n]+", re.M)
+LOOP = """
+import os, sys
+while os.getppid() == int(sys.argv[1]):
+    for _ in range(10**6):
+        pass
+"""
+# Whether a child of this Python sees AVX-512 although it shall not.
+CHILD = """
+import subprocess, sys
+ask = "from numpy._core._multiarray_umath import __cpu_features__ as f"
+ask += "; raise SystemExit(not f['AVX2'] or f['AVX512F'])"
+raise SystemExit(subprocess.run([sys.executable, "-c", ask]).returncode)
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One machine to run the claims as."""
+
+    name: str  # as in `make machines ROWS=one-core`
+    title: str  # for the reader of the site
+    about: str  # what it stands for, in words; `...` is code
+    workers: int = 2  # chapters that run at a time
+    one_core: bool = False
+    loops: int = 0  # endless loops beside the workers
+    processor: str = ""  # the model that QEMU emulates
+    kernel_env: tuple[str, ...] = ()  # NAME=VALUE
+    chapters: tuple[int, ...] = ()  # none: all
+    options: tuple[str, ...] = ()  # of pytest
+    constraints: str = ""  # the file with the versions of an environment of its own
+    newest: str = ""  # `within` the ranges of requirements.txt, or `beyond`
+    python: str = ""  # such as 3.13, where the versions are made for one Python
+
+    @property
+    def has_environment(self) -> bool:
+        """Whether it runs with other versions than those of `.venv`."""
+        return bool(self.constraints or self.newest)
+
+
+ROWS = (
+    Row(
+        "as-is",
+        "The machine as it is",
+        "The versions that the book is verified with; two chapters run at a time.",
+    ),
+    Row(
+        "one-core",
+        "One core",
+        "The same on a single core: a small virtual machine, or a container.",
+        workers=1,
+        one_core=True,
+    ),
+    Row(
+        "busy",
+        "A busy machine",
+        "Two endless loops run beside two chapters: a laptop that does other work too, "
+        "or a server with other users.",
+        loops=2,
+    ),
+    Row(
+        "haswell",
+        "An older processor",
+        "A processor without AVX-512, AMX and bfloat16: Intel's Haswell of 2013, "
+        "emulated. That is about ten times slower, so only the chapters run whose "
+        "numbers depend on the processor.",
+        processor=HASWELL,
+        kernel_env=("PROCESS_TIME_LIMIT_FACTOR=10",),
+        chapters=(6, 10, 12, 13, 15),
+        options=SLOW,
+    ),
+    Row(
+        "no-onednn",
+        "TensorFlow without oneDNN",
+        "`TF_ENABLE_ONEDNN_OPTS=0`: TensorFlow computes with kernels of its own.",
+        kernel_env=("TF_ENABLE_ONEDNN_OPTS=0",),
+    ),
+    Row(
+        "colab",
+        "The versions of Google Colab",
+        "What Colab ships, from `constraints/colab.txt`. Older versions print other "
+        "things, so outputs are not compared.",
+        options=("--nbval-lax",),
+        constraints="constraints/colab.txt",
+        python="3.13",
+    ),
+    Row(
+        "newest",
+        "The newest versions that the book allows",
+        "The newest releases within the ranges of `requirements.txt`; "
+        "outputs are not compared.",
+        options=("--nbval-lax",),
+        newest="within",
+    ),
+    Row(
+        "beyond",
+        "The newest versions of all",
+        "The newest releases of the engines, whatever `requirements.txt` allows; "
+        "outputs are not compared.",
+        options=("--nbval-lax",),
+        newest="beyond",
+    ),
+)
+
+
+@dataclasses.dataclass
+class Session:
+    """One run of this program: where it works, and its processes."""
+
+    root: Path
+    mark: str = dataclasses.field(default_factory=lambda: uuid.uuid4().hex)
+
+    def __post_init__(self) -> None:
+        self.folder = self.root / WORK
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def call(self, arguments: list, log: Path, **variables: str) -> int:
+        """Run a program to its end, with all that it starts; its exit status.
+
+        What it prints is added to the file `log`.
+        """
+        environment = {**os.environ, **variables, MARK: self.mark}
+        environment.pop("PYTEST_ADDOPTS", None)
+        with log.open("ab") as out:
+            child = subprocess.Popen(
+                [str(x) for x in arguments],
+                cwd=self.root,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C reaches this program, which ends it
+            )
+            try:
+                return child.wait()
+            finally:
+                self.end(child)
+
+    def end(self, child: subprocess.Popen) -> None:
+        """End a child that still runs, and all that it left behind.
+
+        A second Ctrl-C does not keep it from that.
+        """
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in STOPS}
+        try:
+            if child.poll() is None:
+                child.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(PATIENCE)
+            self.kill()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def kill(self) -> None:
+        """Kill every process that carries the mark, whoever its parent is by now."""
+        from tools.checks import processes  # needs psutil, which the site lacks
+
+        processes.kill_marked(MARK, self.mark)
+
+
+@contextlib.contextmanager
+def busy(loops: int) -> Iterator[None]:
+    """Keep as many cores busy; a loop also ends when this process is gone."""
+    running = []
+    try:
+        for _ in range(loops):
+            arguments = [sys.executable, "-c", LOOP, str(os.getpid())]
+            none = subprocess.DEVNULL
+            running.append(
+                subprocess.Popen(
+                    arguments,
+                    stdin=none,
+                    stdout=none,
+                    stderr=none,
+                    start_new_session=True,
+                )
+            )
+        yield
+    finally:
+        for loop in running:
+            loop.kill()
+            loop.wait()
+
+
+# Environments
+
+
+def uv(*words: str | Path) -> list:
+    """The command that runs uv."""
+    return [sys.executable, "-m", "tools.setup.uv", "pip", *words]
+
+
+def find_python(version: str) -> str:
+    """A Python of a version such as 3.13, or this one where there is none.
+
+    `$PYTHON` comes first; a command that does not run is no Python.
+    """
+    command = f"python{version}"
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    candidates = [os.environ.get("PYTHON", ""), *(f"{x}/{command}" for x in folders)]
+    for candidate in candidates if version else []:
+        path = shutil.which(candidate) if candidate else None
+        if path and python_version(path).startswith(f"{version}."):
+            return path
+    return sys.executable
+
+
+def python_version(python: str | Path) -> str:
+    """The version of an interpreter, such as 3.13.1, or nothing if it does not run."""
+    ask = "import platform; print(platform.python_version())"
+    done = subprocess.run([python, "-c", ask], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def requirements(row: Row, root: Path) -> str:
+    """The requirements of a row's environment, without includes."""
+    text = (root / "requirements.txt").read_text(encoding="utf-8")
+    if row.newest == "beyond":
+        text = UPPER.sub(r"\1", text)
+    book = (root / "requirements-book.txt").read_text(encoding="utf-8")
+    return text.replace("-r requirements-book.txt", book)
+
+
+def resolve(row: Row, session: Session, python: str, log: Path) -> Path:
+    """Find the versions of a row's environment: a file of pins.
+
+    Raises:
+        UserError: there are none that suit each other, or no network.
+    """
+    wanted = session.folder / f"{row.name}.in"
+    wanted.write_text(requirements(row, session.root), encoding="utf-8")
+    pins = session.folder / f"{row.name}.txt"
+    pins.unlink(missing_ok=True)  # or uv would keep the versions in it
+    arguments = uv("compile", "--python", python, "--no-header", "--no-annotate")
+    arguments += [wanted, "-o", pins]
+    if row.constraints:
+        arguments += ["--constraint", row.constraints]
+    if session.call(arguments, log):
+        raise UserError(
+            "its versions can't be found. Fix: connect to the network, "
+            f"or see {log.relative_to(session.root)}"
+        )
+    return pins
+
+
+def install(row: Row, session: Session, python: str, pins: Path, log: Path) -> Path:
+    """Install pinned versions into the row's environment; its Python.
+
+    Raises:
+        UserError: they can't be installed.
+    """
+    folder = session.folder / row.name
+    made = python_version(folder / "bin" / "python") if folder.exists() else ""
+    if made != python_version(python):
+        shutil.rmtree(folder, ignore_errors=True)
+        session.call([python, "-m", "venv", "--without-pip", folder], log)
+    python = folder / "bin" / "python"
+    if session.call(uv("sync", "--python", python, pins), log):
+        raise UserError(
+            "its versions can't be installed. Fix: make room on the disk, connect to "
+            f"the network, or see {log.relative_to(session.root)}"
+        )
+    return python
+
+
+def read_pins(pins: Path) -> dict[str, str]:
+    """The versions in a file of pins, without the labels of builds."""
+    found = re.findall(r"^([\w.-]+)==([^\s;+]+)", pins.read_text(), re.M)
+    return dict(found)
+
+
+def installed(names: tuple[str, ...] | list[str]) -> dict[str, str]:
+    """The versions of packages beside this program, without the labels of builds."""
+    found = {}
+    for package in names:
+        for name in VARIANTS.get(package, (package,)):
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                found.setdefault(package, importlib.metadata.version(name))
+    return {name: version.partition("+")[0] for name, version in found.items()}
+
+
+def emulated(row: Row, session: Session, log: Path) -> Path:
+    """Make an environment whose Python, and each child of it, runs in QEMU.
+
+    It has the packages of this one. Its `bin/python` is a script, which a child that is
+    started as `sys.executable` goes through again.
+
+    Raises:
+        UserError: there is no QEMU here, or the processor is not emulated.
+    """
+    qemu = shutil.which("qemu-x86_64") or shutil.which("qemu-x86_64-static")
+    if qemu is None:
+        raise UserError("qemu-x86_64 is missing. Fix: apt-get install qemu-user")
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        raise UserError("it needs Linux on x86-64. Fix: run it on such a machine")
+    folder = session.folder / row.name
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "bin").mkdir(parents=True)
+    for path in Path(sys.prefix).iterdir():
+        if path.name == "pyvenv.cfg":
+            shutil.copy(path, folder)
+        elif path.name != "bin":  # its scripts start a Python that is not emulated
+            (folder / path.name).symlink_to(path.resolve())
+    real = Path(sys.executable).resolve()
+    words = [qemu, "-cpu", row.processor, "-0", "$0", str(real), "$@"]
+    line = " ".join(f'"{x}"' if x.startswith("$") else shlex.quote(x) for x in words)
+    python = folder / "bin" / "python"
+    python.write_text(f"#!/bin/sh\nexec {line}\n", encoding="utf-8")
+    python.chmod(0o755)
+    for name in ("python3", f"python3.{sys.version_info.minor}"):
+        (folder / "bin" / name).symlink_to("python")
+    if session.call([python, "-c", CHILD], log):
+        raise UserError(
+            "its processes are not emulated. Fix: "
+            f"see {log.relative_to(session.root)}, or install a newer qemu-user"
+        )
+    return python
+
+
+# A run
+
+
+def notebooks(row: Row, root: Path, only: tuple[int, ...] = ()) -> list[Path]:
+    """The chapters that a row runs, perhaps only some of them."""
+    paths = chapters.chapter_paths(root)
+    for wanted in filter(None, (row.chapters, only)):
+        paths = [path for path in paths if chapters.chapter_number(path) in wanted]
+    if not paths:
+        raise UserError("it runs none of these chapters. Fix: name others")
+    return paths
+
+
+def first_core() -> int:
+    """A core that this process may use."""
+    return min(os.sched_getaffinity(0))
+
+
+def pytest_command(
+    row: Row, paths: list[Path], results: Path, python: Path, only: Path
+) -> list:
+    """The command that runs chapters in the kernels of an interpreter.
+
+    Raises:
+        UserError: a program is missing.
+    """
+    arguments: list = []
+    if row.one_core:
+        if shutil.which("taskset") is None:
+            raise UserError("taskset is missing. Fix: apt-get install util-linux")
+        arguments += ["taskset", "-c", first_core()]
+    variables = list(row.kernel_env)
+    if row.processor:
+        variables.append(f"PATH={python.parent}{os.pathsep}{os.environ['PATH']}")
+    return [
+        *arguments,
+        *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider"),
+        *("-n", row.workers, "--dist", "loadscope", f"--junitxml={results}"),
+        f"--kernel-python={python}",
+        *(f"--kernel-env={variable}" for variable in variables),
+        *row.options,
+        *(path.relative_to(only) for path in paths),
+    ]
+
+
+def run(row: Row, root: Path, only: tuple[int, ...] = ()) -> dict:
+    """Run a row: what the table says of it.
+
+    Raises:
+        UserError: it could not run.
+    """
+    session = Session(root)
+    log = session.folder / f"{row.name}.log"
+    log.write_bytes(b"")
+    python = Path(sys.executable)
+    if row.has_environment:
+        base = find_python(row.python)
+        pins = resolve(row, session, base, log)
+        same = as_row_one(read_pins(pins))
+        if same is not None:
+            return provenance(row, installed(ENGINES)) | same
+        python = install(row, session, base, pins, log)
+        versions = {k: v for k, v in read_pins(pins).items() if k in ENGINES}
+    else:
+        versions = installed(ENGINES)
+        if row.processor:
+            python = emulated(row, session, log)
+    paths = notebooks(row, root, only)
+    results = session.folder / f"{row.name}.xml"
+    results.unlink(missing_ok=True)
+    arguments = pytest_command(row, paths, results, python, root)
+    begin = time.monotonic()
+    with busy(row.loops):
+        status = session.call(arguments, log)
+    if status not in (0, 1):
+        where = log.relative_to(root)
+        raise UserError(f"pytest ended with status {status}. Fix: see {where}")
+    entry = provenance(row, versions)
+    entry["python"] = python_version(python)
+    entry["seconds"] = round(time.monotonic() - begin)
+    entry["chapters"] = [chapters.chapter_number(path) for path in paths]
+    return entry | read_results(results, paths, root)
+
+
+def as_row_one(pins: dict[str, str]) -> dict | None:
+    """What to say if versions are those of `.venv`; None if an engine differs."""
+    here = installed(list(pins))
+    others = {x: v for x, v in pins.items() if x in here and here[x] != v}
+    if any(pins.get(x) != v for x, v in installed(ENGINES).items()):
+        return None
+    return {"same as": ROWS[0].name, "other versions": others}
+
+
+def provenance(row: Row, versions: dict[str, str]) -> dict:
+    """When, on which processor and with which versions a row runs."""
+    name = processor()["name"]
+    if row.processor:
+        name = f"{row.processor.partition('-')[0]}, emulated by QEMU on {name}"
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "processor": name,
+        "python": platform.python_version(),
+        "versions": {x: versions[x] for x in ENGINES if x in versions},
+    }
+
+
+def read_results(results: Path, paths: list[Path], root: Path) -> dict:
+    """What the XML of a run says of the claims and the other cells of chapters.
+
+    A claim that the run did not come to is not checked.
+
+    Raises:
+        UserError: the file is missing or damaged.
+    """
+    try:
+        cases = alert.read_cases(results)
+    except UserError:
+        where = results.with_suffix(".log").relative_to(root)
+        raise UserError(f"pytest left no results. Fix: see {where}") from None
+    ran = {
+        (case.notebook, case.cell): (case.outcome, one_line(case.reason, root))
+        for case in cases
+        if case.notebook
+    }
+    found: dict = {
+        "cells": len(ran),
+        "counts": dict.fromkeys(outcomes.ALL, 0),
+        "held": {},
+        "not held": [],
+        "failed cells": [],
+    }
+    for path in paths:
+        add_chapter(found, path, path.relative_to(root).as_posix(), ran)
+    return found
+
+
+def add_chapter(found: dict, path: Path, name: str, ran: dict) -> None:
+    """Add what became of a chapter's claims and other cells to the results."""
+    notebook = chapters.read(path)
+    claims = {claim.cell: claim for claim in chapters.claims(path, notebook)}
+    held = []
+    for claim in claims.values():
+        missing = (outcomes.UNCHECKED, "its cell was not run")
+        outcome, reason = ran.get((name, claim.cell), missing)
+        found["counts"][outcome] += 1
+        if outcome == outcomes.HELD:
+            held.append(f"{claim.number}:{fingerprint(claim.sentence)}")
+            continue
+        facts = {"label": claim.label, "sentence": claim.sentence}
+        found["not held"].append(facts | {"outcome": outcome, "reason": reason})
+    if held:
+        found["held"][str(chapters.chapter_number(path))] = " ".join(held)
+    for index, cell in enumerate(notebook.cells):
+        outcome, reason = ran.get((name, index), ("", ""))
+        if outcome == outcomes.BROKEN and index not in claims:
+            where = chapters.where(path, index, cell)
+            found["failed cells"].append({"cell": where, "reason": reason})
+
+
+def one_line(reason: str, root: Path) -> str:
+    """A reason as one line of bounded length, without folders of this machine."""
+    text = " ".join(reason.split())
+    for folder in (str(root), sys.prefix, str(Path.home())):
+        text = text.replace(f"{folder}/", "")
+    text = re.sub(r"(?<![\w./:])(/[\w.+@-]+){2,}/", ".../", text)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+
+
+# The record
+
+
+def fingerprint(sentence: str) -> str:
+    """A short name of a claim's sentence, which stays when its number changes."""
+    return hashlib.sha256(" ".join(sentence.split()).encode()).hexdigest()[:8]
+
+
+def held_fingerprints(entry: dict) -> set[str]:
+    """The fingerprints of the sentences that held in a row."""
+    words = " ".join(entry.get("held", {}).values()).split()
+    return {word.partition(":")[2] for word in words}
+
+
+def load(root: Path = ROOT) -> dict[str, dict]:
+    """What is known of each row, by its name.
+
+    Raises:
+        UserError: the file is missing or is not what this program writes.
+    """
+    path = root / RECORD
+    fix = f"Fix: git checkout -- {RECORD}, or remove it and run make machines"
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        problem = next(filter(None, map(fault, rows, rows.values())), None)
+    except FileNotFoundError:
+        raise UserError(f"{RECORD}: no such file. Fix: make machines") from None
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        problem = f"not what make machines writes ({type(error).__name__})"
+    if problem:
+        raise UserError(f"{RECORD}: {problem}. {fix}")
+    return rows
+
+
+def fault(name: str, entry: dict) -> str:
+    """What is wrong with a row's entry, or nothing."""
+    needed = {"date"}
+    if "could not run" not in entry:
+        needed |= {"processor", "python", "versions"}
+        if "same as" not in entry:
+            needed |= {"seconds", "chapters", "cells", "counts", "held"}
+            needed |= {"not held", "failed cells"}
+    missing = ", ".join(sorted(needed - set(entry)))
+    if missing:
+        return f"the row {name!r} lacks {missing}"
+    datetime.date.fromisoformat(entry["date"])
+    for claim in entry.get("not held", []):
+        if not {"label", "sentence", "outcome", "reason"} <= set(claim):
+            return f"a claim of the row {name!r} lacks a field"
+    return ""
+
+
+def save(rows: dict[str, dict], root: Path) -> None:
+    """Write what is known of the rows, in their order."""
+    order = [row.name for row in ROWS]
+    known = {name: rows[name] for name in order if name in rows}
+    text = json.dumps({"about": ABOUT, "rows": known}, indent=1, ensure_ascii=False)
+    files.write_text(root / RECORD, f"{text}\n")
+
+
+def held_anywhere(root: Path = ROOT) -> dict[str, list[str]]:
+    """In which rows each claim of the book held, by the claim's label today.
+
+    A claim is known by its sentence, so one whose words have changed has held nowhere.
+
+    Raises:
+        UserError: the record or a chapter can't be read.
+    """
+    held = {name: held_fingerprints(entry) for name, entry in load(root).items()}
+    return {
+        claim.label: [x for x in held if fingerprint(claim.sentence) in held[x]]
+        for path in chapters.chapter_paths(root)
+        for claim in chapters.claims(path)
+    }
+
+
+# The program
+
+
+def find(names: list[str]) -> list[Row]:
+    """The rows of these names, in the table's order; all for no names.
+
+    Raises:
+        UserError: a name is none of a row.
+    """
+    known = [row.name for row in ROWS]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UserError(
+            f"no row {', '.join(unknown)}. Fix: name some of {', '.join(known)}"
+        )
+    return [row for row in ROWS if not names or row.name in names]
+
+
+def summary(entry: dict) -> list[str]:
+    """A row's results in lines, for the terminal."""
+    if "could not run" in entry:
+        return [f"could not run: {entry['could not run']}"]
+    if "same as" in entry:
+        return [f"the engines are those of {entry['same as']}: not run again"]
+    said = ", ".join(f"{number} {what}" for what, number in entry["counts"].items())
+    lines = [f"claims: {said}; cells: {entry['cells']}, {entry['seconds']} s"]
+    lines += [
+        f"  {x['outcome']} {x['label']} {x['sentence']} ({x['reason']})"
+        for x in entry["not held"]
+    ]
+    failed = entry["failed cells"]
+    return lines + [f"  failed {x['cell']}: {x['reason']}" for x in failed]
+
+
+def is_red(entry: dict) -> bool:
+    """Whether a claim is broken in a row, or the row could not run."""
+    return "could not run" in entry or entry.get("counts", {}).get("broken", 0) > 0
+
+
+def interrupt(*_) -> None:
+    """End as after Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def run_and_keep(row: Row, root: Path, rows: dict, only: tuple[int, ...]) -> dict:
+    """Run a row and keep its results; a failure replaces no older results."""
+    print(f"{row.name}: running, see {WORK / row.name}.log", flush=True)
+    try:
+        entry = run(row, root, only)
+    except UserError as error:
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        entry = {"date": today, "could not run": str(error)}
+    print(f"{row.name}: " + "\n".join(summary(entry)), flush=True)
+    older = rows.get(row.name, {})
+    if not ("could not run" in entry and "processor" in older):
+        rows[row.name] = entry
+    if not only:
+        save(rows, root)
+    return entry
+
+
+@command
+def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
+    """Run the book's claims as other machines would; write book/machines.json."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.drift.machines", description=main.__doc__
+    )
+    names = ", ".join(row.name for row in ROWS)
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"some of {names}")
+    parser.add_argument(
+        "--chapters",
+        nargs="+",
+        type=int,
+        default=(),
+        help="try these chapters only, and write nothing",
+    )
+    options = parser.parse_args(argv)
+    wanted = find(options.rows)
+    rows = load(root) if (root / RECORD).exists() else {}
+    for number in STOPS:
+        signal.signal(number, interrupt)
+    red = False
+    try:
+        for row in wanted:
+            red |= is_red(run_and_keep(row, root, rows, tuple(options.chapters)))
+    except KeyboardInterrupt:
+        print("interrupted: rows that were finished are kept", file=sys.stderr)
+        return 130
+    return int(red)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""Keep notebooks in shape: their form, their copies of snippets, their outputs."""

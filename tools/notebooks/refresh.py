@@ -1,0 +1,225 @@
+"""Execute notebooks and store their outputs, with the versions they were made with."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import os
+import platform
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import nbformat
+from ipykernel.kernelspec import RESOURCES, get_kernel_dict
+from jupyter_client import AsyncKernelManager
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from nbclient import NotebookClient
+from nbclient.exceptions import (
+    CellExecutionError,
+    CellTimeoutError,
+    DeadKernelError,
+)
+
+from tools import address, chapters
+from tools.chapters import ROOT
+from tools.errors import UserError, command
+from tools.notebooks import normalise, sync
+
+PACKAGES = ("tensorflow", "keras", "jax", "torch", "openvino", "numpy")
+VARIANTS = {"tensorflow": ("tensorflow", "tensorflow-cpu")}
+# Settings of the person who runs this: a chapter sets what it needs itself.
+PERSONAL = ("JAX_", "KERAS_", "PYTEST_ADDOPTS", "PYTHONPATH", "TF_", "XLA_")
+# Stored outputs are those of a CPU, so they are the same on a machine with a GPU.
+CPU_ONLY = {"CUDA_VISIBLE_DEVICES": "-1"}
+TIMEOUT = 60  # seconds for one cell
+
+
+class ThisPython(KernelSpecManager):
+    """Finds one kernel: the Python that runs this program, or the one that is named."""
+
+    def __init__(self, python: str = "") -> None:
+        super().__init__()
+        self.python = python or sys.executable
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        """The same kernel for every name."""
+        kernel = get_kernel_dict()
+        kernel["argv"][0] = self.python
+        return self.kernel_spec_class(resource_dir=RESOURCES, **kernel)
+
+
+def find(wanted: str | None, root: Path = ROOT) -> list[Path]:
+    """The chapters to refresh.
+
+    Args:
+        wanted: a chapter's number, name, file or a part of its name; None for all.
+        root: the repository's folder.
+
+    Raises:
+        UserError: nothing matches, or several chapters do.
+    """
+    paths = chapters.chapter_paths(root)
+    if wanted is None:
+        return paths
+    word = Path(wanted).name.removesuffix(".ipynb")
+    exact = [path for path in paths if path.stem == word]
+    if not exact and word.isdigit():
+        exact = [path for path in paths if path.name.startswith(f"{word:0>2}-")]
+    found = exact or [path for path in paths if word and word in path.stem]
+    if len(found) == 1:
+        return found
+    names = ", ".join(path.stem for path in found or paths) or "none yet"
+    problem = "matches several chapters" if found else "matches no chapter"
+    raise UserError(f"NB={wanted} {problem}. Fix: name one of: {names}.")
+
+
+def execute(
+    path: Path, notebook: nbformat.NotebookNode, timeout: float = TIMEOUT
+) -> nbformat.NotebookNode:
+    """Run all cells in a fresh kernel, in an empty folder, and store their outputs.
+
+    Args:
+        path: the notebook's file, for messages.
+        notebook: what to run; its outputs are replaced.
+        timeout: seconds that one cell may take.
+
+    Raises:
+        UserError: a cell raised, took too long or killed the kernel, or a cell tagged
+            `raises-exception` raised nothing.
+    """
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    with tempfile.TemporaryDirectory(prefix="chapter-") as folder:
+        work, keras, ipython = (Path(folder, x) for x in ("work", "keras", "ipython"))
+        for made in (work, keras, ipython):
+            made.mkdir()
+        environment = {
+            k: v for k, v in os.environ.items() if not k.startswith(PERSONAL)
+        }
+        environment |= {"KERAS_HOME": str(keras), "IPYTHONDIR": str(ipython)} | CPU_ONLY
+        client = NotebookClient(
+            notebook,
+            km=AsyncKernelManager(kernel_spec_manager=ThisPython()),
+            resources={"metadata": {"path": str(work)}},
+            timeout=timeout,
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+            record_timing=False,
+            store_widget_state=False,
+        )
+        with client.setup_kernel(env=environment, cleanup_kc=True):
+            for index in range(len(notebook.cells)):
+                _execute_cell(client, path, index)
+    return notebook
+
+
+def _execute_cell(client: NotebookClient, path: Path, index: int) -> None:
+    """Run one cell; every failure is a UserError that names it."""
+    cell = client.nb.cells[index]
+    if cell.cell_type != "code":
+        return
+    place = chapters.where(path, index, cell)
+    try:
+        client.execute_cell(cell, index)
+    except CellTimeoutError:
+        raise UserError(
+            f"{place}: still running after {client.timeout:g} s. "
+            "Fix: make the cell faster, or allow more with --timeout."
+        ) from None
+    except CellExecutionError as error:
+        last = (str(error.evalue).strip().splitlines() or [""])[-1]
+        raise UserError(
+            f"{place}: raised {error.ename}: {last}. Fix: mend the cell, "
+            "or tag it `raises-exception` if the chapter shows this error."
+        ) from None
+    except DeadKernelError:
+        raise UserError(
+            f"{place}: the kernel died. Fix: mend the cell, or give it more memory."
+        ) from None
+    errors = [output for output in cell.outputs if output.output_type == "error"]
+    if "raises-exception" in chapters.tags(cell) and not errors:
+        raise UserError(
+            f"{place}: tagged `raises-exception` and raises nothing. "
+            "Fix: drop the tag, or mend what the chapter says about the error."
+        )
+    for error in errors:
+        error.traceback = [_without_folders(line) for line in error.traceback]
+
+
+def _without_folders(line: str) -> str:
+    """A traceback's line without the folders in which this Python is installed."""
+    for key in ("purelib", "platlib", "stdlib"):
+        folder = f"{Path(sysconfig.get_path(key)).parent}{os.sep}"
+        short = folder.replace(str(Path.home()), "~", 1)  # as IPython writes it
+        line = line.replace(folder, "").replace(short, "")
+    return line
+
+
+def provenance() -> dict:
+    """What the outputs were made with: date, Python, platform, packages."""
+    cores = os.cpu_count()
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    packages = {}
+    for package in PACKAGES:
+        for name in VARIANTS.get(package, (package,)):
+            try:
+                packages[package] = importlib.metadata.version(name)
+                break
+            except importlib.metadata.PackageNotFoundError:
+                continue
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}, {cores} cores",
+        "packages": packages,
+    }
+
+
+def refresh(path: Path, root: Path = ROOT, timeout: float = TIMEOUT) -> int:
+    """Synchronise, execute, normalise and store one notebook.
+
+    Returns:
+        The number of code cells that were run.
+
+    Raises:
+        UserError: the notebook fails; its file is as it was.
+    """
+    notebook, _ = sync.synced_notebook(
+        path, chapters.read(path), address.repository(root), root
+    )
+    execute(path, notebook, timeout)
+    notebook.metadata.setdefault("book", {})["verified"] = provenance()
+    normalise.write(path, notebook)
+    return sum(cell.cell_type == "code" for cell in notebook.cells)
+
+
+@command
+def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
+    """Execute notebooks and store their outputs; one that fails keeps its file."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.notebooks.refresh", description=main.__doc__
+    )
+    parser.add_argument("notebook", nargs="?", help="a number, or a part of one name")
+    parser.add_argument(
+        "--timeout", type=float, default=TIMEOUT, help="seconds for one cell"
+    )
+    options = parser.parse_args(argv)
+    address.repository(root)  # an error there is said once, not for each notebook
+    failed = 0
+    for path in find(options.notebook, root):
+        try:
+            cells = refresh(path, root, options.timeout)
+        except UserError as error:
+            print(f"error: {error}", file=sys.stderr, flush=True)
+            failed += 1
+        else:
+            print(f"{path.name}: {cells} cells run and stored", flush=True)
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

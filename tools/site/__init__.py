@@ -1,0 +1,1 @@
+"""Build the site, and show it while it is being written."""
