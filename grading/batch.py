@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import importlib.metadata
 import json
 import shutil
 from collections.abc import Callable
@@ -20,6 +21,9 @@ from tools.errors import UserError
 
 STUDENTS = "students"  # a folder of their own: no name can hide another result
 GRADED = "graded.json"
+# The packages that the assignments' cells import, and how they are called there.
+PACKAGES = ("jax", "keras", "openvino", "scikit-learn", "tensorflow", "torch")
+MODULES = ("jax", "keras", "numpy", "openvino", "sklearn", "tensorflow", "torch")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,13 +41,20 @@ def folder(out: Path, submission: Submission) -> Path:
     return out / STUDENTS / submission.folder
 
 
+def versions() -> list[str]:
+    """The packages that a submission's cells import, as they are installed here."""
+    found = importlib.metadata.packages_distributions()
+    names = {name for module in MODULES for name in found.get(module, [])}
+    return sorted(f"{name}=={importlib.metadata.version(name)}" for name in names)
+
+
 def key(digest: str, assignment: Assignment, settings: dict) -> str:
     """What a result depends on: if none of it changed, the result is still good.
 
     Args:
         digest: of the submission's file.
         assignment: gives the tests.
-        settings: the limits and the seed.
+        settings: the limits, the seed and the versions of packages.
     """
     parts = hashlib.sha256(digest.encode())
     for path in sorted(sandbox.GRADING.glob("*.py")):
@@ -104,6 +115,7 @@ def grade_all(
         progress(text.one_line(line))
 
     settings = {"limits": dataclasses.asdict(limits), "seed": seed}
+    settings["versions"] = versions()
     done: dict[Submission, Graded] = {}
     todo: list[tuple[Submission, Content, str]] = []
     for submission in found:

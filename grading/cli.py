@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import secrets
 import shutil
 import signal
@@ -23,7 +22,7 @@ from grading import (
     submissions,
 )
 from grading.parallel import ENDS
-from tools import files
+from tools import files, workers
 from tools.chapters import ROOT
 from tools.errors import UserError, command
 from tools.setup import installing
@@ -58,12 +57,10 @@ def add_grade(commands) -> None:
         help="a secret, any text, from which the hidden inputs are drawn (default: "
         f"drawn once, and kept in {SEED_FILE} beside the results)",
     )
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     parser.add_argument(
         "--jobs",
         type=int,
-        default=cores,
-        help="how many at a time (default: %(default)s)",
+        help="how many at a time (default: one a core, as far as memory goes)",
     )
     usual = sandbox.Limits()
     for name, text in (
@@ -85,7 +82,7 @@ def add_grade(commands) -> None:
 
 def grade(options: argparse.Namespace) -> int:
     """Grade a folder of submissions and write the reports."""
-    if options.jobs < 1:
+    if options.jobs is not None and options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: at least one is needed.")
     groups, bounds = kernel_bounds() if options.program else (None, "")
     path = masters.find_master(options.assignment)
@@ -113,7 +110,10 @@ def grade(options: argparse.Namespace) -> int:
 
     if bounds:
         progress(bounds)
-    work = (found, assignment, out, limits, seed(out, options.seed), options.jobs)
+    jobs = options.jobs or workers.count(limits.memory_bytes)
+    if not options.jobs and jobs < workers.cores():
+        progress(f"{jobs} at a time: each may take {options.memory_gib:g} GiB.")
+    work = (found, assignment, out, limits, seed(out, options.seed), jobs)
     try:
         with ends_on_signals():
             all_graded = batch.grade_all(*work, progress, groups)

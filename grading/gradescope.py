@@ -27,9 +27,11 @@ import zipfile
 from pathlib import Path
 
 import nbformat
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from grading import masters, report, runner, sandbox, submissions
-from grading.batch import Graded
+from grading.batch import PACKAGES, Graded
 from grading.masters import Assignment, Question
 from tools import files
 from tools.chapters import ROOT
@@ -55,8 +57,6 @@ RUN = f"""#!/bin/sh
 export HOME="${{HOME:-/root}}"
 cd /autograder/source && exec {PYTHON} -m grading.gradescope
 """
-# The packages that the assignments' cells import, and the grader itself.
-PACKAGES = ("jax", "keras", "openvino", "scikit-learn", "tensorflow", "torch")
 GRADER = ("jupytext", "matplotlib", "otter-grader")
 
 
@@ -65,9 +65,18 @@ def requirements(root: Path = ROOT) -> str:
     lines = []
     for name in ("requirements-book.txt", "requirements.txt"):
         for line in (root / name).read_text(encoding="utf-8").splitlines():
-            package = line.partition(">")[0].strip()
-            if package in PACKAGES + GRADER:
-                lines.append(line.partition("#")[0].strip())
+            text = line.partition("#")[0].strip()
+            if text and not text.startswith("-"):
+                requirement = Requirement(text)
+                if canonicalize_name(requirement.name) in PACKAGES + GRADER:
+                    lines.append(text)
+    found = {canonicalize_name(Requirement(line).name) for line in lines}
+    missing = {*PACKAGES, *GRADER} - found
+    if missing:
+        raise UserError(
+            f"requirements.txt: {', '.join(sorted(missing))} is not in it, and the "
+            "autograder needs it. Fix: git checkout -- requirements.txt"
+        )
     return "\n".join([*sorted(lines), "ipython", "nbformat", ""])
 
 

@@ -297,7 +297,12 @@ class Decoder:
         dtype = np.dtype(name)
         if dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != len(data):
             raise ProtocolError("an array whose size is not that of its shape")
-        array = np.frombuffer(data, dtype).reshape(shape).copy()
+        if dtype.kind == "U" and any(np.frombuffer(data, "<u4") > sys.maxunicode):
+            raise ProtocolError("an array with text that is none")
+        try:
+            array = np.frombuffer(data, dtype).reshape(shape).copy()
+        except ValueError:  # an empty one whose other sizes overflow
+            raise ProtocolError("an array of a bad shape") from None
         if kind == "scalar":
             if shape:
                 raise ProtocolError("a scalar with a shape")

@@ -87,18 +87,21 @@ def uses_more(limits: dict, told: dict[str, dict[str, int]]) -> bool:
     """Whether processes and files together hold more memory than they may.
 
     Pages that several processes share count once. The sum in which they count for each
-    is looked at first: it is cheap and never too small.
+    is looked at first: it is cheap and never too small. Then all are held still, since
+    the shares of the others grow when a process ends.
     """
     files = in_files(limits["folders"])
     names = ("VmRSS", "VmSwap", "VmPTE")
     total = sum(one.get(name, 0) for one in told.values() for name in names)
     if total + files <= limits["memory"]:
         return False
+    stop()
     total = 0
-    for number, one in told.items():
-        shared_out = fields(f"/proc/{number}/smaps_rollup")
+    for number in processes():
+        one, shared_out = memory(number), fields(f"/proc/{number}/smaps_rollup")
         resident = shared_out.get("Pss", one.get("VmRSS", 0))
         total += resident + one.get("VmSwap", 0) + one.get("VmPTE", 0)
+    tell(signal.SIGCONT)
     return total + files > limits["memory"]
 
 

@@ -15,10 +15,10 @@ import notebook_factory as factory
 import psutil
 import pytest
 
-from tools import files
+from tools import files, workers
 from tools.chapters import ROOT
 from tools.checks import parts as checks
-from tools.checks import processes, workers
+from tools.checks import processes
 from tools.site import build
 
 GIB = 2**30

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -11,6 +12,8 @@ import class_factory
 import pytest
 
 from grading import cli, gradescope, sandbox
+from tools.chapters import ROOT
+from tools.errors import UserError
 
 pytestmark = class_factory.NEEDS_SANDBOX
 AS_ROOT = pytest.mark.skipif(
@@ -39,6 +42,17 @@ def test_the_zip_has_what_gradescope_asks_for(archive):
     assert any(line.startswith("tensorflow>=") for line in needs)
     assert any(line.startswith("otter-grader>=") for line in needs)
     assert not any("__pycache__" in name for name in names)
+
+
+def test_a_pinned_package_stays_and_a_missing_one_is_named(tmp_path):
+    for name in ("requirements.txt", "requirements-book.txt"):
+        text = (ROOT / name).read_text()
+        (tmp_path / name).write_text(re.sub(r"(?m)^keras\b.*$", "Keras==3.15.1", text))
+    assert "Keras==3.15.1" in gradescope.requirements(tmp_path).splitlines()
+    text = (tmp_path / "requirements.txt").read_text()
+    (tmp_path / "requirements.txt").write_text(text.replace("Keras==3.15.1\n", ""))
+    with pytest.raises(UserError, match=r"keras is not in it.*Fix: "):
+        gradescope.requirements(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["setup.sh", "run_autograder"])

@@ -354,9 +354,27 @@ def test_what_was_held_still_goes_on():
         assert one.ask({"do": "get", "name": "m"}, {}, 5, None) > 5
 
 
-def test_what_does_not_hold_still_is_ended(monkeypatch):
+@pytest.fixture
+def warden(monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))  # the warden puts its folder there
-    warden = importlib.import_module("grading.warden")
+    return importlib.import_module("grading.warden")
+
+
+def test_a_process_that_ends_while_it_is_counted_counts_no_more(warden, monkeypatch):
+    told, one = [], {"VmRSS": 200}
+    monkeypatch.setattr(warden, "tell", told.append)
+    monkeypatch.setattr(warden, "processes", lambda: ["7"])
+    monkeypatch.setattr(warden, "awake", lambda: False)
+    monkeypatch.setattr(warden, "memory", lambda number: one)
+    monkeypatch.setattr(
+        warden, "fields", lambda path: {}
+    )  # an old kernel tells no more
+    assert not warden.uses_more({"memory": 300, "folders": []}, {"7": one, "8": one})
+    assert told == [signal.SIGSTOP, signal.SIGCONT]
+    assert warden.uses_more({"memory": 199, "folders": []}, {"7": one, "8": one})
+
+
+def test_what_does_not_hold_still_is_ended(warden, monkeypatch):
     told = []
     monkeypatch.setattr(warden, "tell", told.append)
     monkeypatch.setattr(warden, "awake", lambda: True)

@@ -194,6 +194,21 @@ def test_forged_values_are_refused(value):
         Decoder([b"12345678"], lambda handle: handle).decode(value)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "shape", "data"),
+    [
+        ("<f8", [0, 2**28, 2**28, 2**28], b""),
+        ("<U2", [1], b"a\0\0\0\xff\xff\xff\xff"),
+        ("<U1", [2], b"a\0\0\0\0\0\x11\0"),
+    ],
+    ids=["sizes that overflow beside a zero", "no sign", "past the last sign"],
+)
+def test_a_forged_array_is_refused(dtype, shape, data):
+    value = {"$": "array", "dtype": dtype, "shape": shape, "array": 0}
+    with pytest.raises(ProtocolError):
+        Decoder([data], None).decode(value)
+
+
 def test_what_is_too_deep_or_too_wide_is_refused():
     deep = []
     for _ in range(protocol.MAX_DEPTH + 1):

@@ -22,7 +22,7 @@ def command(main: Callable[..., int | None]) -> Callable[..., int]:
             print(f"error: {error}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
-            print("interrupted: nothing was changed", file=sys.stderr)
+            print("interrupted: what was finished before is kept", file=sys.stderr)
             return 130
 
     return run

@@ -25,9 +25,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tools import files
+from tools import files, workers
 from tools.chapters import ROOT
-from tools.checks import processes, workers
+from tools.checks import processes
 from tools.errors import UserError, command
 
 REPORTS = Path("_build", "reports")

@@ -1,4 +1,4 @@
-"""How many processes pytest may use here: one a core, as far as memory goes."""
+"""How many processes may work here: one a core, as far as memory goes."""
 
 from __future__ import annotations
 
@@ -58,6 +58,10 @@ def memory() -> int:
     return min(psutil.virtual_memory().available, *limits(), 2**63)
 
 
-def count() -> int:
-    """The processes for pytest: at least one, even where memory is short."""
-    return max(1, min(cores(), memory() // MEMORY_OF_ONE))
+def count(memory_of_one: int = MEMORY_OF_ONE) -> int:
+    """How many processes: at least one, even where memory is short.
+
+    Args:
+        memory_of_one: bytes that each may need.
+    """
+    return max(1, min(cores(), memory() // memory_of_one))
