@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from grading import protocol
+from grading.inside import protocol
 from grading.session import Session
 
 

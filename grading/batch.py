@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grading import parallel, runner, sandbox, submissions, text
+from grading.assignment import Assignment
 from grading.cgroup import Groups
-from grading.masters import Assignment
 from grading.runner import Result
 from grading.submissions import Content, Submission
 from tools import files
@@ -57,7 +57,7 @@ def key(digest: str, assignment: Assignment, settings: dict) -> str:
         settings: the limits, the seed and the versions of packages.
     """
     parts = hashlib.sha256(digest.encode())
-    for path in sorted(sandbox.GRADING.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         parts.update(path.read_bytes())
     data = {**assignment.tests, **settings}
     parts.update(json.dumps(data, sort_keys=True).encode())

@@ -11,17 +11,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from grading import (
-    batch,
-    cgroup,
-    gradescope,
-    masters,
-    probe,
-    report,
-    sandbox,
-    submissions,
-)
+from grading import batch, cgroup, probe, sandbox, submissions
+from grading.author import masters
 from grading.parallel import ENDS
+from grading.reports import gradescope, manual, pages
 from tools import files, workers
 from tools.chapters import ROOT
 from tools.errors import UserError, command
@@ -97,7 +90,7 @@ def grade(options: argparse.Namespace) -> int:
             "Fix: name another folder with --out."
         )
     out.mkdir(parents=True, exist_ok=True)
-    report.manual.read(out / "manual.csv", assignment)  # if broken, say so before
+    manual.read(out / "manual.csv", assignment)  # if broken, say so before
     limits = sandbox.Limits(
         cell_seconds=options.cell_seconds,
         call_seconds=options.call_seconds,
@@ -124,11 +117,11 @@ def grade(options: argparse.Namespace) -> int:
         return 130
     for name in batch.remove_stale(out, found):
         progress(f"{name}: no longer there, its results are removed")
-    written = report.write(out, all_graded, assignment)
-    scores = [report.total(one, written.marks) for one in all_graded]
+    written = pages.write(out, all_graded, assignment)
+    scores = [pages.total(one, written.marks) for one in all_graded]
     print(
         f"{len(scores)} submissions, {sum(scores) / len(scores):.1f} of "
-        f"{report.maximum(assignment):g} points on average: {out / 'summary.html'}"
+        f"{pages.maximum(assignment):g} points on average: {out / 'summary.html'}"
     )
     for line in written.lines:
         progress(line)

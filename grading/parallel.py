@@ -14,8 +14,8 @@ from multiprocessing import connection
 
 from grading import apart, runner
 from grading.apart import SPAWN
+from grading.assignment import Assignment
 from grading.cgroup import Groups
-from grading.masters import Assignment
 from grading.runner import Result
 
 GRACE = 30  # seconds that a grader may take beyond its submission's limit

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from grading import apart, sandbox, text
 from grading.answers import Answers, NotPlainData
+from grading.assignment import Assignment
 from grading.cgroup import Groups
-from grading.masters import Assignment
 from grading.session import RemoteError, Session, WorkerLost
 
 SEED = "GRADING_SEED"  # the variable that hidden tests take their inputs' seed from

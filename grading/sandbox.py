@@ -21,9 +21,9 @@ from pathlib import Path
 
 from tools.errors import UserError
 
-GRADING = Path(__file__).resolve().parent
+OWN = Path(__file__).resolve().parent / "inside"
 INSIDE = "/grading"
-# What a worker consists of: files of this folder, and their names inside.
+# What a worker consists of: files of that folder, and their names inside.
 WORKER = {name: name for name in ("worker.py", "protocol.py", "confine.py")}
 WORKER["stub_otter.py"] = "otter.py"
 WARDEN = "warden.py"
@@ -319,9 +319,9 @@ def _files(limits: Limits, data: Callable[[bytes], str]) -> list[str]:
     options += _python(data)
     for folder in ("/tmp/home", "/tmp/home/matplotlib", "/tmp/work"):
         options += ["--perms", "0777", "--dir", folder]
-    own = {f"{INSIDE}/{inside}": GRADING / name for name, inside in WORKER.items()}
-    own[f"{INSIDE}/{WARDEN}"] = GRADING / WARDEN
-    own |= {f"/etc/{name}": GRADING / "etc" / name for name in OWN_ETC}
+    own = {f"{INSIDE}/{inside}": OWN / name for name, inside in WORKER.items()}
+    own[f"{INSIDE}/{WARDEN}"] = OWN / WARDEN
+    own |= {f"/etc/{name}": OWN / "etc" / name for name in OWN_ETC}
     if fonts := font_list():
         own[f"/tmp/home/matplotlib/{fonts.name}"] = fonts
     for inside, path in own.items():

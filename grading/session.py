@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from grading import protocol, sandbox
+from grading import sandbox
 from grading.cgroup import Groups
-from grading.protocol import ProtocolError
+from grading.inside import protocol
+from grading.inside.protocol import ProtocolError
 
 CHUNK = 2**20  # bytes read at a time
 START_SECONDS = 60

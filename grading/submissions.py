@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grading import text, written
-from grading.masters import Assignment
+from grading.assignment import Assignment
 from grading.runner import Cell
 from tools.errors import UserError
 

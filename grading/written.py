@@ -8,7 +8,7 @@ import re
 
 import nbformat
 
-from grading.masters import ANSWER_MARK, PLACEHOLDER, Assignment
+from grading.assignment import ANSWER_MARK, PLACEHOLDER, Assignment
 
 HEADING = re.compile(r"(?m)^#{1,6}[ \t].*$")
 

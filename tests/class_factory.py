@@ -16,7 +16,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from grading import cli, masters
+from grading import cli
+from grading.assignment import PLACEHOLDER, Assignment
+from grading.author import masters
 from tools.chapters import ROOT
 
 NEEDS_SANDBOX = pytest.mark.skipif(
@@ -28,7 +30,7 @@ FULL = sum(POINTS.values())
 
 
 @functools.cache
-def mini() -> masters.Assignment:
+def mini() -> Assignment:
     """The small assignment."""
     return masters.build(MINI)
 
@@ -109,7 +111,7 @@ def _edit_checks(result: nbformat.NotebookNode) -> None:
 def _add_a_surrogate(result: nbformat.NotebookNode) -> None:
     """Write a lone surrogate into the answer that a person grades."""
     for cell in result.cells:
-        cell.source = cell.source.replace(masters.PLACEHOLDER, "Because \ud800.")
+        cell.source = cell.source.replace(PLACEHOLDER, "Because \ud800.")
 
 
 # The protocol's pipe, from inside: what the worker was started with.

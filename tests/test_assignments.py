@@ -16,7 +16,9 @@ import nbformat
 import pytest
 import yaml
 
-from grading import masters, runner, sandbox
+from grading import runner, sandbox
+from grading.assignment import Assignment
+from grading.author import masters
 from tools import chapters
 from tools.chapters import ROOT
 
@@ -27,7 +29,7 @@ RESTORE = "import builtins; globals().update(builtins.saved)"
 
 
 @functools.cache
-def assignment(name: str) -> masters.Assignment:
+def assignment(name: str) -> Assignment:
     return masters.build(ROOT / "assignments" / "masters" / f"{name}.md")
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import class_factory
 import pytest
 
-from grading import cli, gradescope, sandbox
+from grading import cli, sandbox
+from grading.reports import gradescope
 from tools.chapters import ROOT
 from tools.errors import UserError
 
@@ -92,7 +93,7 @@ def run_in_container(archive: Path, folder: Path, text: str) -> dict:
             *("--chdir", "/autograder/source", "--clearenv"),
             *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/tmp"),
             *("--setenv", "SECRET", "harness"),
-            *("--", sys.executable, "-m", "grading.gradescope"),
+            *("--", sys.executable, "-m", "grading.reports.gradescope"),
         ],
         capture_output=True,
         text=True,

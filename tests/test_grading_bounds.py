@@ -357,7 +357,7 @@ def test_what_was_held_still_goes_on():
 @pytest.fixture
 def warden(monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))  # the warden puts its folder there
-    return importlib.import_module("grading.warden")
+    return importlib.import_module("grading.inside.warden")
 
 
 def test_a_process_that_ends_while_it_is_counted_counts_no_more(warden, monkeypatch):

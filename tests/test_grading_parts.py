@@ -14,7 +14,8 @@ import pytest
 
 from grading import cli, probe, runner, sandbox, session
 from grading.answers import NotPlainData, Remote
-from grading.protocol import Handle
+from grading.inside.protocol import Handle
+from tools.chapters import ROOT
 from tools.errors import UserError
 
 pytestmark = class_factory.NEEDS_SANDBOX
@@ -133,7 +134,7 @@ class NoSandboxAtAll(sandbox.Sandbox):
     """Runs a program as it is: what a broken sandbox would be."""
 
     def start(self, program, descriptors, output):
-        folder = str(sandbox.GRADING)
+        folder = str(sandbox.OWN)
         self.process = subprocess.Popen(
             [one.replace(sandbox.INSIDE, folder) for one in program],
             stdin=subprocess.DEVNULL,
@@ -357,7 +358,7 @@ def test_interrupted_grading_keeps_what_is_done(handed_in):
         text=True,
         # A run in the background ignores Ctrl-C, and so would what it starts.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        env={**os.environ, "PYTHONPATH": str(sandbox.GRADING.parent)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     said = []
     for line in process.stderr:

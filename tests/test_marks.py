@@ -13,9 +13,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grading import batch, manual, masters, report, runner, table
+from grading import batch, runner
+from grading.assignment import PLACEHOLDER
 from grading.batch import Graded
-from grading.manual import Mark
+from grading.reports import manual, pages, table
+from grading.reports.manual import Mark
 from grading.submissions import Submission
 from tools import files
 from tools.errors import UserError
@@ -37,8 +39,8 @@ def home(out: Path, student: str) -> Path:
     return out / "students" / student
 
 
-def write(out: Path, *all_graded: Graded) -> report.Written:
-    return report.write(out, list(all_graded), class_factory.mini())
+def write(out: Path, *all_graded: Graded) -> pages.Written:
+    return pages.write(out, list(all_graded), class_factory.mini())
 
 
 def write_marks(path: Path, text: str, header: str = HEADER) -> None:
@@ -388,14 +390,14 @@ def test_grading_again_keeps_which_answer_was_shown(tmp_path):
 
 def test_a_table_saved_while_the_reports_are_written_is_not_lost(marked, monkeypatch):
     path = marked / "manual.csv"
-    honest = report.summary
+    honest = pages.summary
 
     def saved_meanwhile(*all_given):
         fill(marked, "bert", "2", "saved meanwhile")
         return honest(*all_given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(report, "summary", saved_meanwhile)
+        patch.setattr(pages, "summary", saved_meanwhile)
         (line,) = write(marked, *both()).lines
     assert "was changed while this ran" in line and "run the same command" in line
     assert rows(path)["bert"]["comment"] == "saved meanwhile"
@@ -410,7 +412,7 @@ def test_a_table_that_appears_while_the_reports_are_written_is_not_lost(
     tmp_path, monkeypatch
 ):
     path = tmp_path / "manual.csv"
-    monkeypatch.setattr(report, "summary", lambda *a: write_marks(path, "x") or "")
+    monkeypatch.setattr(pages, "summary", lambda *a: write_marks(path, "x") or "")
     (line,) = write(tmp_path, graded("anna")).lines
     assert "was changed while this ran" in line
     assert path.read_text() == HEADER + "x"
@@ -540,7 +542,7 @@ def test_no_text_of_a_student_keeps_the_reports_back(tmp_path):
 def test_gradescopes_report_can_be_read_by_any_program():
     one = graded("anna")
     one.result.questions[0].tests[0].message = EVIL
-    data = json.dumps(report.gradescope(one, {}))
+    data = json.dumps(pages.gradescope(one, {}))
     assert "\\ud800" not in data.replace("\\\\", "")
 
 
@@ -558,19 +560,19 @@ def test_a_report_that_cant_be_written_keeps_no_other_back(tmp_path, name):
 
 
 def test_a_page_that_raises_keeps_no_other_back(tmp_path, monkeypatch):
-    honest = report.feedback
+    honest = pages.feedback
 
     def feedback(one, *more):
         return 1 / 0 if one.submission.student == "anna" else honest(one, *more)
 
-    monkeypatch.setattr(report, "feedback", feedback)
+    monkeypatch.setattr(pages, "feedback", feedback)
     (line,) = write(tmp_path, graded("anna"), graded("bert")).lines
     assert "ZeroDivisionError" in line
     assert (home(tmp_path, "bert") / "feedback.html").exists()
 
 
 def test_without_its_picture_there_is_a_summary(tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "picture", lambda *a: 1 / 0)
+    monkeypatch.setattr(pages, "picture", lambda *a: 1 / 0)
     assert write(tmp_path, graded("anna")).lines == []
     page = (tmp_path / "summary.html").read_text()
     assert "The picture could not be drawn" in page
@@ -620,11 +622,11 @@ def test_students_are_told_of_what_kind_a_failure_is(kinds, said, not_said):
         runner.TestResult("t", True, hidden.points, False, "too slow: 9 s", kind=kind)
         for kind in kinds
     ]
-    page = report.feedback(one, class_factory.mini(), {})
+    page = pages.feedback(one, class_factory.mini(), {})
     assert said in page and not_said not in page
     assert "9 s" not in page
     question.tests[0].passed = False
-    page = report.feedback(one, class_factory.mini(), {})
+    page = pages.feedback(one, class_factory.mini(), {})
     assert said not in page
 
 
@@ -650,7 +652,7 @@ def test_a_second_run_grades_only_what_changed(handed_in, capsys):
 
 def test_marks_given_by_hand_count_on_the_next_run(handed_in, capsys):
     file = handed_in / "in" / "correct_mini.ipynb"
-    text = file.read_text().replace(masters.PLACEHOLDER, "Because it overflows.")
+    text = file.read_text().replace(PLACEHOLDER, "Because it overflows.")
     file.write_text(text)
     class_factory.grade(handed_in)
     path = handed_in / "out" / "manual.csv"

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from grading import protocol, session
-from grading.protocol import Decoder, Encoder, Handle, ProtocolError
+from grading import session
+from grading.inside import protocol
+from grading.inside.protocol import Decoder, Encoder, Handle, ProtocolError
 
 SETTINGS = settings(max_examples=400, deadline=None, derandomize=True, database=None)
 

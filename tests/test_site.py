@@ -23,7 +23,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-from grading import masters
+from grading.assignment import Assignment
+from grading.author import masters
 from tools import address, chapters, measured
 from tools.setup import chromium
 
@@ -547,7 +548,7 @@ def text_of(path: Path) -> str:
     return html.unescape(re.sub(r"<[^>]*>", "", text))
 
 
-def secrets_of(assignment: masters.Assignment) -> set[str]:
+def secrets_of(assignment: Assignment) -> set[str]:
     """Lines of hidden tests and solutions that no student is meant to see.
 
     Those that stand in the student's notebook or in a chapter are none.

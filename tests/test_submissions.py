@@ -16,7 +16,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grading import masters, submissions, written
+from grading import submissions, written
+from grading.assignment import PLACEHOLDER
+from grading.author import masters
 from grading.text import one_line
 from tools.chapters import ROOT
 from tools.errors import UserError
@@ -488,7 +490,7 @@ def longer():
 
 
 ANSWERS = {
-    "nothing": ([f"{MARK}\n{masters.PLACEHOLDER}"], ""),
+    "nothing": ([f"{MARK}\n{PLACEHOLDER}"], ""),
     "in the same cell": ([f"{MARK}\nBecause."], "Because."),
     "below": ([MARK, "Because.", "## Hand in"], "Because."),
     "below code": ([MARK, ("code", "x"), "Because."], "Because."),
@@ -500,7 +502,7 @@ ANSWERS = {
     "mark deleted, code": (["{}", ("code", "x"), "Because."], "Because."),
     "in the question": (["{}\n\nBecause."], "Because."),
     "above the mark": (
-        ["{}", "Because.", f"{MARK}\n{masters.PLACEHOLDER}"],
+        ["{}", "Because.", f"{MARK}\n{PLACEHOLDER}"],
         "Because.",
     ),
     "question changed": ([f"{QUESTION}\n\nWhy?", f"{MARK}\nBecause."], "Because."),

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import jinja2
 
-from grading import batch, manual, table, text
+from grading import batch, text
+from grading.assignment import Assignment
 from grading.batch import Graded
-from grading.manual import Key, Mark
-from grading.masters import Assignment
+from grading.reports import manual, table
+from grading.reports.manual import Key, Mark
 from grading.runner import QuestionResult
 from tools import files
 

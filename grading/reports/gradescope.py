@@ -30,9 +30,11 @@ import nbformat
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from grading import masters, report, runner, sandbox, submissions
+from grading import runner, sandbox, submissions
+from grading.assignment import Assignment, Question
+from grading.author import masters
 from grading.batch import PACKAGES, Graded
-from grading.masters import Assignment, Question
+from grading.reports import pages
 from tools import files
 from tools.chapters import ROOT
 from tools.errors import UserError, command
@@ -55,7 +57,7 @@ chmod -R a+rX /opt/grading /opt/python
 """
 RUN = f"""#!/bin/sh
 export HOME="${{HOME:-/root}}"
-cd /autograder/source && exec {PYTHON} -m grading.gradescope
+cd /autograder/source && exec {PYTHON} -m grading.reports.gradescope
 """
 GRADER = ("jupytext", "matplotlib", "otter-grader")
 
@@ -230,7 +232,7 @@ def grade(base: Path) -> dict:
             folder = Path(top, "worker")
             folder.mkdir()
             for name, inside in sandbox.WORKER.items():
-                shutil.copy(sandbox.GRADING / name, folder / inside)
+                shutil.copy(sandbox.OWN / name, folder / inside)
             limits = sandbox.Limits()
             grading = runner.Grading(
                 assignment,
@@ -239,7 +241,7 @@ def grade(base: Path) -> dict:
                 place=lambda limits, join: Container(folder),
             )
             result = grading.grade(seed)
-    return report.gradescope(Graded(submission, result, content.answers, True), {})
+    return pages.gradescope(Graded(submission, result, content.answers, True), {})
 
 
 def add_zip(commands) -> None:

@@ -14,8 +14,9 @@ import math
 import re
 from pathlib import Path
 
-from grading import table, text
-from grading.masters import Assignment
+from grading import text
+from grading.assignment import Assignment
+from grading.reports import table
 from tools import files
 from tools.errors import UserError
 

@@ -23,6 +23,7 @@ import jupytext
 import nbformat
 import yaml
 
+from grading.assignment import PLACEHOLDER, Assignment, Question
 from tools import address
 from tools.chapters import ROOT
 from tools.errors import UserError
@@ -30,8 +31,6 @@ from tools.notebooks import normalise, sync
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 ANSWER = "<!-- answer: {question} -->"
-ANSWER_MARK = re.compile(r"<!--\s*answer:\s*(?P<question>[\w-]+)\s*-->")
-PLACEHOLDER = "_Write your answer here, in place of this line._"
 OTTER_PLACEHOLDER = "_Type your answer here, replacing this text._"
 CHECKS = "# >>> checks"
 SECRETS = re.compile(r"(?i)#\s*(?:BEGIN|END)\s+(?:SOLUTION|TESTS?)|#\s*SOLUTION")
@@ -61,34 +60,6 @@ if importlib.util.find_spec("otter") is None:
 import otter
 
 grader = otter.Notebook(tests_dir=str(_checks))"""
-
-
-@dataclasses.dataclass(frozen=True)
-class Question:
-    """A question as the master states it."""
-
-    name: str  # such as q3
-    title: str  # the first words of its text
-    manual: bool  # a person grades it
-    points: float  # what a full answer is worth
-
-
-@dataclasses.dataclass(frozen=True)
-class Assignment:
-    """What a master makes."""
-
-    name: str  # the master's file name without its ending
-    title: str
-    questions: list[Question]
-    student: nbformat.NotebookNode
-    solution: nbformat.NotebookNode
-    tests: dict[str, str]  # the test file of each question, hidden tests included
-    public_tests: dict[str, str]  # the same without the hidden tests
-
-    @property
-    def file_name(self) -> str:
-        """The student notebook's file name."""
-        return f"{self.name}.ipynb"
 
 
 def master_paths(root: Path = ROOT) -> list[Path]:

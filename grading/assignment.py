@@ -1,0 +1,40 @@
+"""What an assignment is: its questions, its notebooks and its tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import nbformat
+
+# Where a student writes an answer that a person grades, and what stands there before.
+ANSWER_MARK = re.compile(r"<!--\s*answer:\s*(?P<question>[\w-]+)\s*-->")
+PLACEHOLDER = "_Write your answer here, in place of this line._"
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A question as the master states it."""
+
+    name: str  # such as q3
+    title: str  # the first words of its text
+    manual: bool  # a person grades it
+    points: float  # what a full answer is worth
+
+
+@dataclasses.dataclass(frozen=True)
+class Assignment:
+    """What a master makes."""
+
+    name: str  # the master's file name without its ending
+    title: str
+    questions: list[Question]
+    student: nbformat.NotebookNode
+    solution: nbformat.NotebookNode
+    tests: dict[str, str]  # the test file of each question, hidden tests included
+    public_tests: dict[str, str]  # the same without the hidden tests
+
+    @property
+    def file_name(self) -> str:
+        """The student notebook's file name."""
+        return f"{self.name}.ipynb"

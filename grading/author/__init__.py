@@ -1,0 +1,1 @@
+"""From an assignment's master to what students and graders get."""
