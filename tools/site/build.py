@@ -1,22 +1,35 @@
-"""Build the site, all pages anew: `python -m tools.site.build`.
+"""Build the site: `python -m tools.site.build`.
 
-With `--anew` what was built before is removed first.
+Where nothing has changed since the last good build, nothing is done; where only pages
+have, those are built that show a change; otherwise all are. `--anew` removes first what
+was built before.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
+import os
 import shutil
 import sys
 from pathlib import Path
 
+from tools import files
 from tools.chapters import ROOT
 from tools.errors import command
 from tools.notebooks import form, sync
 
-OPTIONS = ("--all", "-W", "-n", "--keep-going", "-q")  # of jupyter-book
+OPTIONS = ("-W", "-n", "--keep-going", "-q")  # of jupyter-book
+ALL = ("--all",)  # build every page
 KEPT = ("reports", "machines")  # in _build: what checks and other machines say
+BUILT = "the book is built: _build/html/index.html"
+BUILT_FROM = Path("_build", "built-from.json")
+# What Sphinx sees for itself: pages, and what they say that they are made from.
+PAGES = ("*.md", "*.ipynb", "*.yml", "*.json")
+SOURCES = ("book", "notebooks", "benchmarks/results")
+# What no page depends on, or what is made.
+LEFT_OUT = ("_build", ".venv", ".git", "node_modules", "tests", "submissions", "grades")
 
 
 def clean(root: Path) -> None:
@@ -34,8 +47,47 @@ def clean(root: Path) -> None:
         folder.rmdir()
 
 
-def jupyter_book(root: Path) -> int:
+def inputs(root: Path) -> dict[str, dict[str, list[int]]]:
+    """What the site is built from: size and time of each file, of `pages` and `rest`.
+
+    To `rest` belong what is installed and the commit, whose date pages show.
+    """
+    found: dict[str, dict[str, list[int]]] = {"pages": {}, "rest": {}}
+    for folder, folders, names in os.walk(root):
+        folders[:] = [x for x in folders if x not in LEFT_OUT and x != "__pycache__"]
+        for path in (Path(folder, name) for name in names):
+            name = path.relative_to(root).as_posix()
+            is_page = name.startswith(tuple(f"{x}/" for x in SOURCES)) and any(
+                path.match(pattern) for pattern in PAGES
+            )
+            found["pages" if is_page else "rest"][name] = seen(path)
+    for path in (*root.glob(".venv/.installed-*"), *root.glob(".git/logs/HEAD")):
+        found["rest"][path.relative_to(root).as_posix()] = seen(path)
+    return found
+
+
+def seen(path: Path) -> list[int]:
+    """A file's size and time; of one that is not there, nothing."""
+    with contextlib.suppress(OSError):
+        told = path.stat()
+        return [told.st_size, told.st_mtime_ns]
+    return []
+
+
+def built_from(root: Path) -> dict:
+    """What the last good build was built from; nothing if that is not known."""
+    try:
+        return json.loads((root / BUILT_FROM).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def jupyter_book(root: Path, *options: str) -> int:
     """Run `jupyter-book build` in this process, which spares a start.
+
+    Args:
+        root: the repository's folder.
+        options: beside `OPTIONS`.
 
     Returns:
         Its exit status. Warnings, which are errors, stand in stderr.
@@ -44,7 +96,7 @@ def jupyter_book(root: Path) -> int:
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.chdir(root):
         try:
-            cli(["build", ".", *OPTIONS])
+            cli(["build", ".", *OPTIONS, *options])
         except SystemExit as end:
             return int(end.code or 0)
     return 0
@@ -58,16 +110,25 @@ def main(root: Path = ROOT, anew: bool = False) -> int:
     """
     if anew:
         clean(root)
+    now, before = inputs(root), built_from(root)
+    if now == before:
+        print(f"{BUILT}, and nothing has changed")
+        return 0
     if sync.main(["--check"], root) or form.main(["--toc"], root):
         return 1
     status = 1
     try:
-        status = jupyter_book(root)
+        same = now["rest"] == before.get("rest") and set(now["pages"]) == set(
+            before["pages"]
+        )
+        (root / BUILT_FROM).unlink(missing_ok=True)
+        status = jupyter_book(root, *(() if same else ALL))
     finally:
         if status:
             clean(root)
     if not status:
-        print("the book is built: _build/html/index.html")
+        files.write_text(root / BUILT_FROM, json.dumps(now))
+        print(BUILT)
     return status
 
 

@@ -19,6 +19,7 @@ MODULES = (
     "machines_table",
     "measured.directive",
     "measured.stated",
+    "other_pages",
     "page_description",
     "site_address",
     "troubleshooting",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from nbformat import NotebookNode
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
@@ -110,6 +111,21 @@ def outside_links(token: Token) -> str:
     return "".join(words)
 
 
+def told(cells: list[NotebookNode]) -> dict[int, NotebookNode]:
+    """The text cells of the section on GPUs, and others that link the page."""
+    found, inside = {}, False
+    for index, cell in enumerate(cells):
+        if cell.cell_type != "markdown":
+            continue
+        before = inside
+        for title in re.findall(r"(?m)^## *(.*?) *$", cell.source):
+            inside = title == SECTION
+            before |= inside
+        if before or PAGE in cell.source:
+            found[index] = cell
+    return found
+
+
 def book_problems(root: Path) -> list[str]:
     """What is wrong with the numbers of all chapters, one line each.
 
@@ -121,9 +137,7 @@ def book_problems(root: Path) -> list[str]:
     for path in chapters.chapter_paths(root):
         cells = chapters.read(path).cells
         texts = (
-            (index, parser.parse(cell.source))
-            for index, cell in enumerate(cells)
-            if cell.cell_type == "markdown"
+            (index, parser.parse(cell.source)) for index, cell in told(cells).items()
         )
         for index, problem, fix in problems(texts, rows):
             place = chapters.where(path, index, cells[index])
