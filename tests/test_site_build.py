@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ import pytest
 
 from tools import address
 from tools.chapters import ROOT
+from tools.notebooks import sync
+from tools.site import build as build_site
 from tools.site.build import OPTIONS
 
 TOC = """\
@@ -125,6 +128,71 @@ def test_a_build_after_a_change_of_one_page_leaves_the_sitemap_whole(book):
     path.write_text(path.read_text() + "\nOne more sentence.\n")
     assert build(book).returncode == 0
     assert page(book, "sitemap.xml").count("<loc>") == 3
+
+
+def built(root: Path) -> dict[str, object]:
+    """All files of the site; words of the search that lead nowhere do not count."""
+    folder = root / "_build" / "html"
+    files = {x.relative_to(folder).as_posix(): x for x in folder.rglob("*")}
+    found = {name: path.read_bytes() for name, path in files.items() if path.is_file()}
+    index = found["searchindex.js"].decode().removeprefix("Search.setIndex(")
+    index = json.loads(index.removesuffix(")"))
+    for kind in ("terms", "titleterms"):
+        index[kind] = {
+            word: pages for word, pages in index[kind].items() if pages != []
+        }
+    return found | {"searchindex.js": index}
+
+
+EDITS = {
+    "a claim": ("notebooks/05-tiny.ipynb", "make two", "make 2, as *ever*"),
+    "a title that others show": ("notebooks/05-tiny.ipynb", "# Tiny", "# Small"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_build_of_what_changed_is_a_build_of_all(book, edit, monkeypatch, capsys):
+    name, old, new = EDITS[edit]
+    path = book / name
+    assert old in path.read_text()
+    sync.main([], book)
+    assert build_site.main(book) == 0
+    path.write_text(path.read_text().replace(old, new))
+    told = []
+    whole = build_site.jupyter_book
+    monkeypatch.setattr(
+        build_site,
+        "jupyter_book",
+        lambda root, *options: told.append(options) or whole(root, *options),
+    )
+    sync.main([], book)
+    assert build_site.main(book) == 0, capsys.readouterr().err
+    assert told == [()]
+    changed = built(book)
+    assert build_site.main(book, anew=True) == 0
+    clean = built(book)
+    assert changed.keys() == clean.keys()
+    assert [name for name in clean if changed[name] != clean[name]] == []
+
+
+def test_without_a_change_nothing_is_built(book, monkeypatch, capsys):
+    sync.main([], book)
+    assert build_site.main(book) == 0
+    monkeypatch.setattr(build_site, "jupyter_book", lambda *_: pytest.fail("built"))
+    assert build_site.main(book) == 0
+    assert "nothing has changed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["_config.yml", "book/_static/site.css", "tools/x.py"])
+def test_what_all_pages_may_show_builds_all(book, monkeypatch, name):
+    sync.main([], book)
+    assert build_site.main(book) == 0
+    told = []
+    monkeypatch.setattr(build_site, "jupyter_book", lambda *words: told.append(words))
+    with (book / name).open("a") as file:
+        file.write("\n")
+    build_site.main(book)
+    assert told == [(book, "--all")]
 
 
 def test_a_changed_notebook_changes_the_ledger(book):

@@ -8,7 +8,9 @@ sphinx-sitemap forgets all pages that were not written.
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
+from myst_nb.sphinx_ext import add_global_html_resources
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx_sitemap import add_html_link
@@ -35,6 +37,12 @@ def changed(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return [] if before == env.book_shown_elsewhere else sorted(env.found_docs)
 
 
+def early_styles(app: Sphinx) -> None:
+    """Put MyST-NB's styles in place, so that links to them have a checksum at once."""
+    (Path(app.outdir) / "_static").mkdir(parents=True, exist_ok=True)
+    add_global_html_resources(app, None)
+
+
 def whole_sitemap(app: Sphinx, exception: Exception | None) -> None:
     """Give sphinx-sitemap the pages that were not written anew, too."""
     if exception:
@@ -51,5 +59,6 @@ def whole_sitemap(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     """Register what is above."""
+    app.connect("builder-inited", early_styles)
     app.connect("env-updated", changed)
     app.connect("build-finished", whole_sitemap, priority=400)
