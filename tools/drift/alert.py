@@ -26,8 +26,8 @@ from xml.etree import ElementTree
 from tools import chapters
 from tools.checks import outcomes
 from tools.errors import UserError
+from tools.versions import ENGINES
 
-ENGINES = ("tensorflow", "keras", "jax", "torch", "openvino", "numpy")
 LONGEST = 300  # characters of an error that the report shows
 MOST = 40  # findings of one kind that the report lists
 

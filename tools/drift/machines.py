@@ -17,7 +17,6 @@ import contextlib
 import dataclasses
 import datetime
 import hashlib
-import importlib.metadata
 import json
 import os
 import platform
@@ -29,23 +28,21 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tools import chapters, files
+from tools import chapters, files, versions
 from tools.chapters import ROOT
-from tools.checks import outcomes
+from tools.checks import outcomes, processes
 from tools.drift import alert
-from tools.drift.alert import ENGINES
 from tools.errors import UserError, command
 from tools.processor import processor
+from tools.versions import ENGINES
 
 RECORD = Path("book", "machines.json")
 WORK = Path("_build", "machines")
 ABOUT = "Written by `make machines`; shown on the page Other machines. Edit nothing."
-VARIANTS = {"tensorflow": ("tensorflow", "tensorflow-cpu")}
 MARK = "BOOK_MACHINES"  # the variable that marks all processes of this program
-STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE = 15  # seconds that an interrupted pytest has to end its kernels
 LONGEST = 300  # characters of a reason that are kept
 
@@ -199,7 +196,10 @@ class Session:
 
         A second Ctrl-C does not keep it from that.
         """
-        before = {number: signal.signal(number, signal.SIG_IGN) for number in STOPS}
+        before = {
+            number: signal.signal(number, signal.SIG_IGN)
+            for number in processes.ENDINGS
+        }
         try:
             if child.poll() is None:
                 child.send_signal(signal.SIGINT)
@@ -212,8 +212,6 @@ class Session:
 
     def kill(self) -> None:
         """Kill every process that carries the mark, whoever its parent is by now."""
-        from tools.checks import processes  # needs psutil, which the site lacks
-
         processes.kill_marked(MARK, self.mark)
 
 
@@ -328,13 +326,9 @@ def read_pins(pins: Path) -> dict[str, str]:
     return dict(found)
 
 
-def installed(names: tuple[str, ...] | list[str]) -> dict[str, str]:
+def installed(names: Iterable[str] = ENGINES) -> dict[str, str]:
     """The versions of packages beside this program, without the labels of builds."""
-    found = {}
-    for package in names:
-        for name in VARIANTS.get(package, (package,)):
-            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-                found.setdefault(package, importlib.metadata.version(name))
+    found = versions.installed(names)
     return {name: version.partition("+")[0] for name, version in found.items()}
 
 
@@ -436,11 +430,11 @@ def run(row: Row, root: Path, only: tuple[int, ...] = ()) -> dict:
         pins = resolve(row, session, base, log)
         same = as_row_one(read_pins(pins))
         if same is not None:
-            return provenance(row, installed(ENGINES)) | same
+            return provenance(row, installed()) | same
         python = install(row, session, base, pins, log)
         versions = {k: v for k, v in read_pins(pins).items() if k in ENGINES}
     else:
-        versions = installed(ENGINES)
+        versions = installed()
         if row.processor:
             python = emulated(row, session, log)
     paths = notebooks(row, root, only)
@@ -464,7 +458,7 @@ def as_row_one(pins: dict[str, str]) -> dict | None:
     """What to say if versions are those of `.venv`; None if an engine differs."""
     here = installed(list(pins))
     others = {x: v for x, v in pins.items() if x in here and here[x] != v}
-    if any(pins.get(x) != v for x, v in installed(ENGINES).items()):
+    if any(pins.get(x) != v for x, v in installed().items()):
         return None
     return {"same as": ROWS[0].name, "other versions": others}
 
@@ -659,11 +653,6 @@ def is_red(entry: dict) -> bool:
     return "could not run" in entry or entry.get("counts", {}).get("broken", 0) > 0
 
 
-def interrupt(*_) -> None:
-    """End as after Ctrl-C."""
-    raise KeyboardInterrupt
-
-
 def run_and_keep(row: Row, root: Path, rows: dict, only: tuple[int, ...]) -> dict:
     """Run a row and keep its results; a failure replaces no older results."""
     print(f"{row.name}: running, see {WORK / row.name}.log", flush=True)
@@ -699,8 +688,8 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     options = parser.parse_args(argv)
     wanted = find(options.rows)
     rows = load(root) if (root / RECORD).exists() else {}
-    for number in STOPS:
-        signal.signal(number, interrupt)
+    for number in processes.ENDINGS:
+        signal.signal(number, processes.interrupt)
     red = False
     try:
         for row in wanted:

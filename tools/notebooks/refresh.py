@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import importlib.metadata
 import os
 import platform
 import sys
@@ -23,13 +22,11 @@ from nbclient.exceptions import (
     DeadKernelError,
 )
 
-from tools import address, chapters
+from tools import address, chapters, versions
 from tools.chapters import ROOT
 from tools.errors import UserError, command
 from tools.notebooks import normalise, sync
 
-PACKAGES = ("tensorflow", "keras", "jax", "torch", "openvino", "numpy")
-VARIANTS = {"tensorflow": ("tensorflow", "tensorflow-cpu")}
 # Settings of the person who runs this: a chapter sets what it needs itself.
 PERSONAL = ("JAX_", "KERAS_", "PYTEST_ADDOPTS", "PYTHONPATH", "TF_", "XLA_")
 # Stored outputs are those of a CPU, so they are the same on a machine with a GPU.
@@ -163,19 +160,11 @@ def provenance() -> dict:
     cores = os.cpu_count()
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
-    packages = {}
-    for package in PACKAGES:
-        for name in VARIANTS.get(package, (package,)):
-            try:
-                packages[package] = importlib.metadata.version(name)
-                break
-            except importlib.metadata.PackageNotFoundError:
-                continue
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}, {cores} cores",
-        "packages": packages,
+        "packages": versions.installed(),
     }
 
 
