@@ -233,7 +233,7 @@ def test_the_same_engines_are_not_run_twice(tmp_path, monkeypatch):
 
 def test_the_label_of_a_build_is_no_difference(monkeypatch):
     labelled = {"torch": "2.13.0+cpu"}.__getitem__
-    monkeypatch.setattr(machines.importlib.metadata, "version", labelled)
+    monkeypatch.setattr(machines.versions.importlib.metadata, "version", labelled)
     assert machines.installed(["torch"]) == {"torch": "2.13.0"}
 
 
