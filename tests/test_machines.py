@@ -177,6 +177,32 @@ def test_a_trial_writes_nothing(book, monkeypatch):
     assert machines.load(book) == {}
 
 
+def test_a_chapter_that_is_run_again_replaces_what_is_told_of_it(book, monkeypatch):
+    old = entry(book, (5, "broken", "assert 1 > 2"))
+    other = {
+        "label": "4.2",
+        "sentence": "Two.",
+        "outcome": "not checked",
+        "reason": "x",
+    }
+    old["not held"].insert(0, other)
+    old["failed cells"] = [{"cell": "04-a.ipynb, cell 1", "reason": "it died"}]
+    old["held"] = {"4": "1:0a1b2c3d"}
+    machines.save({"busy": old | {"date": "2026-01-31", "chapters": [4, 5]}}, book)
+    found = entry(book, (5, "held", ""))
+    monkeypatch.setattr(machines, "run", lambda *_: found)
+    assert machines.main(["busy", "--chapters", "5"], book) == 0
+    row = machines.load(book)["busy"]
+    assert row["held"] == {"4": "1:0a1b2c3d", "5": found["held"]["5"]}
+    assert row["not held"] == [other, *found["not held"]]
+    assert row["counts"] == {"held": 2, "broken": 0, "not checked": 3}
+    assert row["failed cells"] == old["failed cells"]
+    assert (row["date"], row["chapters"]) == ("2026-01-31", [4, 5])
+    monkeypatch.setattr(machines, "run", lambda *_: found | {"processor": "another"})
+    machines.main(["busy", "--chapters", "5"], book)
+    assert machines.load(book)["busy"] == row
+
+
 def test_an_interrupted_run_keeps_what_is_finished(book, capsys):
     found = entry(book, (5, "held", ""))
 

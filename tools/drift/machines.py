@@ -5,7 +5,8 @@
 A row is one such machine: an older processor, one core, other versions. What its claims
 did goes to `book/machines.json`, from which the site makes the page *Other machines*;
 rows that are not run keep what is there. Logs, the XML of each run and the environments
-lie below `_build/machines/`. With `--chapters` a row is only tried: the file stays.
+lie below `_build/machines/`. With `--chapters` some chapters of a row are run again; if
+the row was made by another processor or other versions, they are only tried.
 
 Exit status: 1 if a claim is broken or a row could not run.
 """
@@ -653,6 +654,37 @@ def is_red(entry: dict) -> bool:
     return "could not run" in entry or entry.get("counts", {}).get("broken", 0) > 0
 
 
+def merged(old: dict, new: dict) -> dict | None:
+    """A row of which some chapters were run again; None if that can't be told.
+
+    It can't if the row was not run before, or with another processor or other versions.
+    The older date stays.
+    """
+    same = ("processor", "python", "versions")
+    if (
+        "counts" not in old
+        or "counts" not in new
+        or any(old[x] != new[x] for x in same)
+    ):
+        return None
+    again = set(new["chapters"])
+    kept = {k: v for k, v in old["held"].items() if int(k) not in again} | new["held"]
+    entry = old | {"held": {k: kept[k] for k in sorted(kept, key=int)}}
+    for key, name in (("not held", "label"), ("failed cells", "cell")):
+        both = [x for x in old[key] if _chapter(x[name]) not in again] + new[key]
+        entry[key] = sorted(both, key=lambda x: _chapter(x[name]))
+    entry["counts"] = dict.fromkeys(outcomes.ALL, 0)
+    entry["counts"][outcomes.HELD] = sum(len(x.split()) for x in kept.values())
+    for claim in entry["not held"]:
+        entry["counts"][claim["outcome"]] += 1
+    return entry
+
+
+def _chapter(text: str) -> int:
+    """The number with which a label or the name of a notebook begins."""
+    return int(re.match(r"\d+", text)[0])
+
+
 def run_and_keep(row: Row, root: Path, rows: dict, only: tuple[int, ...]) -> dict:
     """Run a row and keep its results; a failure replaces no older results."""
     print(f"{row.name}: running, see {WORK / row.name}.log", flush=True)
@@ -663,10 +695,16 @@ def run_and_keep(row: Row, root: Path, rows: dict, only: tuple[int, ...]) -> dic
         entry = {"date": today, "could not run": str(error)}
     print(f"{row.name}: " + "\n".join(summary(entry)), flush=True)
     older = rows.get(row.name, {})
+    if only:
+        whole = merged(older, entry)
+        if whole:
+            rows[row.name] = whole
+            save(rows, root)
+            print(f"{row.name}: the other chapters stay as they were", flush=True)
+        return entry
     if not ("could not run" in entry and "processor" in older):
         rows[row.name] = entry
-    if not only:
-        save(rows, root)
+    save(rows, root)
     return entry
 
 
@@ -683,7 +721,7 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
         nargs="+",
         type=int,
         default=(),
-        help="try these chapters only, and write nothing",
+        help="run these chapters of the rows again",
     )
     options = parser.parse_args(argv)
     wanted = find(options.rows)
