@@ -313,7 +313,7 @@ def install(row: Row, session: Session, python: str, pins: Path, log: Path) -> P
         shutil.rmtree(folder, ignore_errors=True)
         session.call([python, "-m", "venv", "--without-pip", folder], log)
     python = folder / "bin" / "python"
-    if session.call(uv("sync", "--python", python, pins), log):
+    if session.call(uv("sync", "--compile-bytecode", "--python", python, pins), log):
         raise UserError(
             "its versions can't be installed. Fix: make room on the disk, connect to "
             f"the network, or see {log.relative_to(session.root)}"

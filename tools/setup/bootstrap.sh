@@ -133,8 +133,9 @@ install() {
     if [ -n "$constraints" ]; then set -- "$@" --constraint "$constraints"; fi
     mkdir -p _build
     echo "installing what make $task needs ..." >&2
+    # Compiled here, once: the sandbox and other users only read .venv.
     .venv/bin/python -m tools.setup.uv pip install --python .venv/bin/python \
-        "$@" >"$log" 2>&1 && return
+        --compile-bytecode "$@" >"$log" 2>&1 && return
     if grep -Eq 'Failed to fetch|connection broken by|Max retries exceeded' "$log"; then
         fail "the package index cannot be reached. Fix: connect to the network, then make $task (all that was said: $log)"
     fi
