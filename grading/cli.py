@@ -56,14 +56,12 @@ def add_grade(commands) -> None:
         help="how many at a time (default: one a core, as far as memory goes)",
     )
     usual = sandbox.Limits()
-    for name, text in (
-        ("cell-seconds", "wall time of a cell"),
-        ("call-seconds", "wall time of a call that a check makes"),
-        ("total-seconds", "wall time of a submission"),
-        ("memory-gib", "memory of a submission"),
+    for name, default, text in (
+        ("cell-seconds", usual.cell_seconds, "wall time of a cell"),
+        ("call-seconds", usual.call_seconds, "wall time of a call that a check makes"),
+        ("total-seconds", usual.total_seconds, "wall time of a submission"),
+        ("memory-gib", usual.memory_bytes / 2**30, "memory of a submission"),
     ):
-        field = name.replace("-", "_").replace("memory_gib", "memory_bytes")
-        default = getattr(usual, field) / (2**30 if field == "memory_bytes" else 1)
         parser.add_argument(
             f"--{name}",
             type=float,
