@@ -287,7 +287,7 @@ def test_an_address_that_is_not_on_github_stops_the_build(ready):
 
 @pytest.mark.parametrize("ends", [1, KeyboardInterrupt])
 def test_a_build_that_fails_is_removed(ready, monkeypatch, ends):
-    def jupyter_book(root):
+    def jupyter_book(root, *options):
         (root / "_build/html").mkdir(parents=True)
         if ends == 1:
             return ends
@@ -301,7 +301,7 @@ def test_a_build_that_fails_is_removed(ready, monkeypatch, ends):
 def test_a_build_that_fails_leaves_the_reports_of_the_checks(ready, monkeypatch):
     (ready / "_build/reports").mkdir(parents=True)
     (ready / "_build/html").mkdir()
-    monkeypatch.setattr(build, "jupyter_book", lambda root: 1)
+    monkeypatch.setattr(build, "jupyter_book", lambda *_: 1)
     assert build.main(ready) == 1
     assert [path.name for path in (ready / "_build").iterdir()] == ["reports"]
 
@@ -310,7 +310,7 @@ def test_a_build_may_begin_anew(ready, monkeypatch):
     old = ready / "_build/html/removed-page.html"
     old.parent.mkdir(parents=True)
     old.touch()
-    monkeypatch.setattr(build, "jupyter_book", lambda root: 0)
+    monkeypatch.setattr(build, "jupyter_book", lambda *_: 0)
     assert build.main(ready) == 0
     assert old.exists()
     assert build.main(ready, anew=True) == 0

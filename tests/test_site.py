@@ -21,11 +21,12 @@ from urllib.parse import unquote, urldefrag, urlencode, urljoin, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from book_site.measured import stated
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from grading.assignment import Assignment
 from grading.author import masters
-from tools import address, chapters, measured
+from tools import address, chapters
 from tools.setup import chromium
 
 SITE = Path(os.environ.get("SITE_ROOT", chapters.ROOT))  # where _config.yml lies
@@ -360,7 +361,7 @@ def test_the_measured_results_are_drawn_and_every_row_can_be_linked(desktop, bas
     assert len(pictures) >= 5
     assert all(pictures)
     rows = desktop.tab.locator("[id^='m-']").evaluate_all("all => all.map(x => x.id)")
-    assert set(rows) == measured.stated().keys()
+    assert set(rows) == stated.stated().keys()
 
 
 def search(desktop: Watched, base: str, words: str, page: str) -> Locator:

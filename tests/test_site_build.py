@@ -130,6 +130,14 @@ def test_a_build_after_a_change_of_one_page_leaves_the_sitemap_whole(book):
     assert page(book, "sitemap.xml").count("<loc>") == 3
 
 
+def make(root: Path, *options: str) -> None:
+    """Build the site as `make book` does, in a process of its own."""
+    sync.main([], root)
+    words = [sys.executable, "-m", "tools.site.build", *options]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def built(root: Path) -> dict[str, object]:
     """All files of the site; words of the search that lead nowhere do not count."""
     folder = root / "_build" / "html"
@@ -151,48 +159,45 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_a_build_of_what_changed_is_a_build_of_all(book, edit, monkeypatch, capsys):
+def test_a_build_of_what_changed_is_a_build_of_all(book, edit):
     name, old, new = EDITS[edit]
     path = book / name
     assert old in path.read_text()
-    sync.main([], book)
-    assert build_site.main(book) == 0
+    make(book)
     path.write_text(path.read_text().replace(old, new))
-    told = []
-    whole = build_site.jupyter_book
-    monkeypatch.setattr(
-        build_site,
-        "jupyter_book",
-        lambda root, *options: told.append(options) or whole(root, *options),
-    )
-    sync.main([], book)
-    assert build_site.main(book) == 0, capsys.readouterr().err
-    assert told == [()]
+    make(book)
     changed = built(book)
-    assert build_site.main(book, anew=True) == 0
+    make(book, "--anew")
     clean = built(book)
     assert changed.keys() == clean.keys()
     assert [name for name in clean if changed[name] != clean[name]] == []
 
 
 def test_without_a_change_nothing_is_built(book, monkeypatch, capsys):
-    sync.main([], book)
-    assert build_site.main(book) == 0
+    make(book)
     monkeypatch.setattr(build_site, "jupyter_book", lambda *_: pytest.fail("built"))
     assert build_site.main(book) == 0
     assert "nothing has changed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["_config.yml", "book/_static/site.css", "tools/x.py"])
-def test_what_all_pages_may_show_builds_all(book, monkeypatch, name):
-    sync.main([], book)
-    assert build_site.main(book) == 0
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("book/welcome.md", ()),
+        ("_config.yml", ("--all",)),
+        ("book/_static/site.css", ("--all",)),
+        ("tools/x.py", ("--all",)),
+        ("book/new-page.md", ("--all",)),
+    ],
+)
+def test_what_all_pages_may_show_builds_all(book, monkeypatch, name, options):
+    make(book)
     told = []
     monkeypatch.setattr(build_site, "jupyter_book", lambda *words: told.append(words))
     with (book / name).open("a") as file:
         file.write("\n")
     build_site.main(book)
-    assert told == [(book, "--all")]
+    assert told == [(book, *options)]
 
 
 def test_a_changed_notebook_changes_the_ledger(book):

@@ -127,6 +127,7 @@ def main(root: Path = ROOT, anew: bool = False) -> int:
         if status:
             clean(root)
     if not status:
+        (root / BUILT_FROM).parent.mkdir(exist_ok=True)
         files.write_text(root / BUILT_FROM, json.dumps(now))
         print(BUILT)
     return status
