@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 
+from tools.processor import cores
+
 MEMORY_OF_ONE = 3 * 2**30  # bytes: a chapter with TensorFlow, JAX and PyTorch in use
 TOP = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")  # which control groups this process is in
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def limits(own: Path = OWN, top: Path = TOP) -> Iterator[int]:

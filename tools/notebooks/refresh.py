@@ -26,6 +26,7 @@ from tools import address, chapters, versions
 from tools.chapters import ROOT
 from tools.errors import UserError, command
 from tools.notebooks import normalise, sync
+from tools.processor import cores
 
 # Settings of the person who runs this: a chapter sets what it needs itself.
 PERSONAL = ("JAX_", "KERAS_", "PYTEST_ADDOPTS", "PYTHONPATH", "TF_", "XLA_")
@@ -157,13 +158,10 @@ def _without_folders(line: str) -> str:
 
 def provenance() -> dict:
     """What the outputs were made with: date, Python, platform, packages."""
-    cores = os.cpu_count()
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}, {cores} cores",
+        "platform": f"{platform.system()} {platform.machine()}, {cores()} cores",
         "packages": versions.installed(),
     }
 

@@ -29,7 +29,7 @@ BUILT_FROM = Path("_build", "built-from.json")
 PAGES = ("*.md", "*.ipynb", "*.yml", "*.json")
 SOURCES = ("book", "notebooks", "benchmarks/results")
 # What no page depends on, or what is made.
-LEFT_OUT = ("_build", ".venv", ".git", "node_modules", "tests", "submissions", "grades")
+LEFT_OUT = ("_build", "__pycache__", "node_modules", "tests", "submissions", "grades")
 
 
 def clean(root: Path) -> None:
@@ -54,7 +54,7 @@ def inputs(root: Path) -> dict[str, dict[str, list[int]]]:
     """
     found: dict[str, dict[str, list[int]]] = {"pages": {}, "rest": {}}
     for folder, folders, names in os.walk(root):
-        folders[:] = [x for x in folders if x not in LEFT_OUT and x != "__pycache__"]
+        folders[:] = [x for x in folders if x not in LEFT_OUT and x[0] != "."]
         for path in (Path(folder, name) for name in names):
             name = path.relative_to(root).as_posix()
             is_page = name.startswith(tuple(f"{x}/" for x in SOURCES)) and any(

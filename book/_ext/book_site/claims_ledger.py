@@ -143,6 +143,7 @@ class ClaimsLedger(SphinxDirective):
         """The counts, then a section for each chapter."""
         found = entries(self.env)
         self.env.metadata[self.env.docname][MARK] = "yes"
+        self.env.note_dependency(str(Path(self.env.srcdir, machines.RECORD)))
         for entry in found:
             self.env.note_dependency(self.env.doc2path(entry.docname))
         return [self.counts(found), *(self.section(entry) for entry in found)]
