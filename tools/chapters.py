@@ -14,6 +14,7 @@ from tools.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 CLAIM = "# Claim:"
+SETUP = re.compile(r"(%%.*\n)?# @title Set-up")
 NAME = re.compile(r"(?P<number>\d\d)-[a-z0-9]+(-[a-z0-9]+)*\.ipynb")
 
 
@@ -90,8 +91,8 @@ def tags(cell: nbformat.NotebookNode) -> list[str]:
 
 
 def is_setup(cell: nbformat.NotebookNode) -> bool:
-    """Whether the cell is a chapter's folded set-up cell."""
-    return cell.cell_type == "code" and cell.source.startswith("# @title Set-up")
+    """Whether the cell is a folded set-up cell: its title may follow a cell magic."""
+    return cell.cell_type == "code" and SETUP.match(cell.source) is not None
 
 
 def where(path: Path, index: int, cell: nbformat.NotebookNode) -> str:

@@ -132,8 +132,12 @@ def sections(chapter: Chapter) -> Iterator[Problem]:
 
 
 def setup(chapter: Chapter) -> Iterator[Problem]:
-    """The first code cell is the set-up cell, folded here and on Colab."""
-    found = [index for index, cell in chapter.code() if chapters.is_setup(cell)]
+    """The first code cell is the set-up cell, folded here and on Colab.
+
+    A second one may follow if it sets up another process, with a cell magic.
+    """
+    code = list(chapter.code())
+    found = [index for index, cell in code if chapters.is_setup(cell)]
     if not found:
         yield (
             None,
@@ -141,18 +145,19 @@ def setup(chapter: Chapter) -> Iterator[Problem]:
             "start the first code cell with `# @title Set-up: ...`",
         )
         return
-    for index in found[1:]:
-        yield index, "a second set-up cell", "join it with the first"
-    first = next(index for index, _ in chapter.code())
-    if found[0] != first:
+    if found[0] != code[0][0]:
         yield found[0], "the set-up cell is not the first code cell", "move it up"
-    cell = chapter.cells[found[0]]
-    missing = {"hide-input", "setup"} - set(chapters.tags(cell))
-    if missing:
-        tags = " and ".join(f"`{tag}`" for tag in sorted(missing))
-        yield found[0], f"the set-up cell lacks the tag {tags}", "add it"
-    if cell.metadata.get("cellView") != "form":
-        yield found[0], "the set-up cell is open on Colab", "metadata `cellView: form`"
+    for place, index in enumerate(found):
+        cell = chapter.cells[index]
+        elsewhere = place == 1 and cell.source.startswith("%%") and index == code[1][0]
+        if place and not elsewhere:
+            yield index, "a second set-up cell", "join it with the first"
+        missing = {"hide-input", "setup"} - set(chapters.tags(cell))
+        if missing:
+            tags = " and ".join(f"`{tag}`" for tag in sorted(missing))
+            yield index, f"the set-up cell lacks the tag {tags}", "add it"
+        if cell.metadata.get("cellView") != "form":
+            yield index, "the set-up cell is open on Colab", "metadata `cellView: form`"
 
 
 def claims(chapter: Chapter) -> Iterator[Problem]:

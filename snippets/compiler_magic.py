@@ -1,0 +1,57 @@
+import ast
+import os
+import subprocess
+import sys
+
+from IPython import get_ipython
+from IPython.core.magic import register_cell_magic
+
+
+def missing_compiler():
+    """Why there is no compiler for NVIDIA GPUs here; "" if there is. Colab gets it."""
+    if sys.platform != "linux":
+        return "XLA's compiler for NVIDIA GPUs exists for Linux alone"
+    folder, wheels = compiler_wheels()
+    words = ["install", "--no-deps", "--target", str(folder), *wheels]
+    if not folder.exists() and "google.colab" in sys.modules:
+        subprocess.run([sys.executable, "-m", "pip", *words, "-q"])
+    if folder.exists():
+        return ""
+    return f"the compiler for NVIDIA GPUs is not here. Fix: pip {' '.join(words)}"
+
+
+no_compiler, compiler = missing_compiler(), None
+
+
+@register_cell_magic("compiler")
+def compiler_magic(line, cell):
+    """%%compiler [NAME ...]: run the cell in the process of the GPUs' compiler.
+
+    The process keeps its variables from cell to cell. Those that are named come back
+    to the notebook: numbers, texts, lists, tuples and dictionaries of them.
+    """
+    global compiler
+    if no_compiler:
+        return not_checked(no_compiler)
+    if compiler is None:
+        folder, _ = compiler_wheels()
+        compiler = StandingProcess(
+            start="import sys; sys.modules.update(matplotlib=None, sklearn=None)\n",
+            KERAS_BACKEND="jax",
+            JAX_PLATFORMS="cpu,cuda",  # arrays live on the CPU, programs are for CUDA
+            JAX_SKIP_CUDA_CONSTRAINTS_CHECK="1",  # no CUDA is needed to compile
+            CUDA_VISIBLE_DEVICES="-1",  # and a real GPU is left alone
+            PYTHONPATH=os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]),
+        )
+    names = "".join(f"'{name}': {name}, " for name in line.split())
+    answer, printed = compiler.run(f"{cell}\nanswer = repr({{{names}}})")
+    get_ipython().user_ns.update(ast.literal_eval(answer))
+    print(printed, end="")
+
+
+@register_cell_magic("here")
+def here_magic(line, cell):
+    """%%here: run the cell in the notebook, unless the compiler is missing."""
+    if no_compiler:
+        return not_checked(no_compiler)
+    get_ipython().run_cell(cell).raise_error()

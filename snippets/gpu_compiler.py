@@ -1,0 +1,342 @@
+# The compiler for NVIDIA GPUs, asked without a GPU, in a process of its own.
+import collections
+import dataclasses
+import functools
+import math
+import pathlib
+import re
+import tempfile
+import types
+
+import jax
+import jax.numpy as jnp
+import keras
+from jax.experimental import topologies
+from jax.sharding import NamedSharding, PartitionSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """What XLA asks about a card, and the rates that its roofline needs.
+
+    memory: bytes that programs see. bandwidth: bytes a second. rates: operations a
+    second by data type, at most, without sparsity; "tf32" is float32 as its tensor
+    cores compute it. shared_memory and block_memory: bytes of a core, and of a block
+    at most. sources: where the figures come from.
+    """
+
+    capability: tuple
+    cores: int
+    lanes: int  # float32 units in each core
+    clock: float  # GHz
+    memory: int
+    bandwidth: float
+    cache: int
+    shared_memory: int
+    block_memory: int
+    threads: int
+    rates: dict
+    sources: str
+
+
+def _rates(float32, tf32, half, bfloat16):
+    rates = {"float32": float32, "tf32": tf32, "float16": half, "bfloat16": bfloat16}
+    return {name: rate * 1e12 for name, rate in rates.items() if rate}
+
+
+OPENXLA = "openxla/xla, xla/backends/gpu/target_config/specs/"
+HOPPER = _rates(66.9, 494.7, 989.4, 989.4)
+CARDS = {
+    "T4": Card(
+        *((7, 5), 40, 64, 1.59, 15_634_268_160, 320e9, 4 << 20, 65536, 65536, 1024),
+        rates=_rates(8.1, None, 65, None),
+        sources="NVIDIA's T4 data sheet and Turing white paper",
+    ),
+    "L4": Card(
+        *((8, 9), 58, 128, 2.04, 23_654_301_696, 300e9, 48 << 20),
+        *(102400, 101376, 1536),
+        rates=_rates(30.3, 60, 121, 121),
+        sources="NVIDIA's L4 data sheet and Ada white paper",
+    ),
+    "A100 40 GB": Card(
+        *((8, 0), 108, 64, 1.41, 42_331_013_120, 1555.2e9, 40 << 20),
+        *(167936, 166912, 2048),
+        rates=_rates(19.5, 156, 312, 312),
+        sources=OPENXLA + "a100_sxm_40.txtpb; rates: NVIDIA's A100 data sheet",
+    ),
+    "A100 80 GB": Card(
+        *((8, 0), 108, 64, 1.41, 85_100_068_864, 2039.04e9, 40 << 20),
+        *(167936, 166912, 2048),
+        rates=_rates(19.5, 156, 312, 312),
+        sources=OPENXLA + "a100_sxm_80.txtpb; rates: NVIDIA's A100 data sheet",
+    ),
+    "H100": Card(
+        *((9, 0), 132, 128, 1.98, 84_942_979_072, 3352.32e9, 50 << 20),
+        *(233472, 232448, 2048),
+        rates=HOPPER,
+        sources=OPENXLA + "h100_sxm.txtpb",
+    ),
+    "H200": Card(
+        *((9, 0), 132, 128, 1.98, 151_397_597_184, 4800e9, 50 << 20),
+        *(233472, 232448, 2048),
+        rates=HOPPER,
+        sources=OPENXLA + "h200.txtpb",
+    ),
+    "B200": Card(
+        *((10, 0), 148, 128, 1.965, 191_514_411_008, 7672.32e9, 132_644_864),
+        *(233472, 232448, 2048),
+        rates=_rates(74.5, 1112.6, 2225.2, 2225.2),
+        sources=OPENXLA + "b200.txtpb",
+    ),
+}
+WIDTH = {"pred": 1, "s8": 1, "u8": 1, "f16": 2, "bf16": 2, "f32": 4, "s32": 4, "u32": 4}
+OPCODE = re.compile(r"^ +(?:ROOT )?%\S+ = (\(.*?\)|\S+) ([a-z][\w-]*)\(", re.MULTILINE)
+COLLECTIVE = re.compile(
+    "(all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(-start)?"
+)
+
+
+class Refused(ValueError):
+    """The compiler of this card does not translate the program."""
+
+
+def card_named(card):
+    """The figures of a card; ValueError if it is not known."""
+    if card not in CARDS:
+        raise ValueError(f"no card {card!r} here. Choose from: {', '.join(CARDS)}")
+    return CARDS[card]
+
+
+def target(card, memory=None):
+    """What XLA wants to know of a card, as the text of its protocol buffer."""
+    its = card_named(card)
+    return f"""gpu_device_info {{ threads_per_block_limit: 1024 threads_per_warp: 32
+      shared_memory_per_block: 49152 shared_memory_per_core: {its.shared_memory}
+      threads_per_core_limit: {its.threads} core_count: {its.cores}
+      fpus_per_core: {its.lanes} block_dim_limit_x: 2147483647
+      block_dim_limit_y: 65535 block_dim_limit_z: 65535
+      memory_bandwidth: {int(its.bandwidth)} l2_cache_size: {its.cache}
+      clock_rate_ghz: {its.clock} device_memory_size: {memory or its.memory}
+      shared_memory_per_block_optin: {its.block_memory} cuda_compute_capability {{
+        major: {its.capability[0]} minor: {its.capability[1]} }}
+      registers_per_core_limit: 65536 registers_per_block_limit: 65536 }}
+      platform_name: "CUDA" dnn_version_info {{ major: 9 minor: 10 }}
+      runtime_version {{ major: 12 minor: 8 }} device_description_str: "{card}" """
+
+
+@functools.cache
+def devices(card, count=1, memory=None):
+    """Cards that are not there: JAX compiles for them and puts nothing on them."""
+    topology = topologies.get_topology_desc(
+        platform="cuda",
+        target_config=target(card, memory),
+        topology=f"1x1x{count}",
+    )
+    return tuple(topology.devices)
+
+
+def array(*shape, dtype="float32"):
+    """An array's shape and data type, without the array."""
+    return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype))
+
+
+def _placed(value, mesh):
+    """A shape that says where it lies: as given, or whole on each card."""
+    if isinstance(value, jax.ShapeDtypeStruct) and value.sharding is not None:
+        return value
+    sharding = NamedSharding(mesh, PartitionSpec())
+    return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=sharding)
+
+
+def mesh_of(card, shape=(1,), axes=("card",), memory=None):
+    """A mesh of cards that are not there, such as (4, 2), "batch" and "model"."""
+    cards = types.SimpleNamespace(devices=devices(card, math.prod(shape), memory))
+    return topologies.make_mesh(cards, shape, axes)
+
+
+def compile_for(card, function, *arguments, donate=(), memory=None, **options):
+    """Compile a function for a card that is not there.
+
+    Args:
+        card: a name in CARDS.
+        function: what `jax.jit` takes.
+        *arguments: arrays, or shapes as `array` gives them; nested ones too.
+        donate: numbers of the arguments whose memory the results may take.
+        memory: bytes that the compiler believes the card has, if not the card's own.
+        **options: XLA's own options of compilation; `out_shardings` goes to `jax.jit`.
+
+    Returns:
+        Program.
+
+    Raises:
+        ValueError: the card is not known.
+        Refused: the card's compiler does not take the program.
+    """
+    placed = [x.sharding for x in jax.tree.leaves(arguments) if hasattr(x, "sharding")]
+    placed = [x.mesh for x in placed if isinstance(x, NamedSharding)]
+    mesh = placed[0] if placed else mesh_of(card, memory=memory)
+    placed = jax.tree.map(lambda value: _placed(value, mesh), arguments)
+    jitted = {k: options.pop(k) for k in ("out_shardings",) if k in options}
+    traced = jax.jit(function, donate_argnums=donate, **jitted).trace(*placed)
+    lowered = traced.lower()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            options = {"xla_dump_to": folder, "xla_dump_hlo_as_text": False, **options}
+            compiled = lowered.compile(compiler_options=options)
+        except jax.errors.JaxRuntimeError as error:
+            if "UNIMPLEMENTED" not in str(error):
+                raise
+            cause = str(error).splitlines()[0].removeprefix("UNIMPLEMENTED: ")
+            raise Refused(f"{card}: {cause}") from None
+        files = pathlib.Path(folder).glob("*.ptx")
+        code = "\n".join(path.read_text() for path in sorted(files))
+    return Program(card, function, arguments, traced, compiled, code)
+
+
+def compile_step_for(card, model, *data, **options):
+    """Compile Keras's own training step of a model for a card that is not there.
+
+    Args:
+        card: a name in CARDS.
+        model: a compiled Keras model. Its weights are made here, on the host.
+        *data: a batch as `fit` would see it: inputs, targets and, if there are any,
+            weights of the samples; shapes are enough.
+        **options: as for `compile_for`.
+    """
+    if keras.backend.backend() != "jax":
+        name = keras.backend.backend()
+        raise RuntimeError(f"Keras runs on {name} here, and XLA is asked through JAX")
+    if not isinstance(model, keras.Model) or not model.compiled:
+        raise ValueError("compile the model first: model.compile(optimizer, loss)")
+    card_named(card)
+    try:
+        model._symbolic_build(data_batch=data)
+    except Exception as error:
+        shapes = ", ".join(str(x.shape) for x in jax.tree.leaves(data))
+        raise ValueError(f"the model can't be built for {shapes}: {error}") from error
+    groups = (
+        model.trainable_variables,
+        model.non_trainable_variables,
+        model.optimizer.variables,
+        model.metrics_variables,
+    )
+    state = tuple([variable.value for variable in group] for group in groups)
+    return compile_for(card, model.train_step, state, data, donate=(0,), **options)
+
+
+class Program:
+    """A program as the compiler of a card made it.
+
+    Attributes:
+        code: the GPU's assembler code (PTX) of the kernels that XLA wrote itself.
+        text: the compiled program (HLO).
+    """
+
+    def __init__(self, card, function, arguments, traced, compiled, code):
+        self.card, self.code, self.text = card, code, compiled.as_text()
+        self._function, self._arguments = function, arguments
+        self._traced, self._compiled = traced, compiled
+
+    @property
+    def plan(self):
+        """Bytes of a card's memory that the program needs, by what they are for.
+
+        "state": donated arguments, which the results overwrite. "inputs": the other
+        arguments. "temporaries": what lives only while it runs. "results": new ones.
+        "total": their sum, which the runtime allocates.
+        """
+        found = self._compiled.memory_analysis()
+        state = found.alias_size_in_bytes
+        plan = {
+            "state": state,
+            "inputs": found.argument_size_in_bytes - state,
+            "temporaries": found.temp_size_in_bytes,
+            "results": found.output_size_in_bytes - state,
+        }
+        return {**plan, "total": sum(plan.values())}
+
+    @property
+    def instructions(self):
+        """The matrix instructions in the assembler code, sorted."""
+        return sorted(
+            set(re.findall(r"\b(?:wgmma\.mma|mma\.sync|tcgen05)\S*", self.code))
+        )
+
+    @property
+    def operations(self):
+        """How many operations the program as written has, nested ones too."""
+        return _equations(self._traced.jaxpr.jaxpr)
+
+    @property
+    def arithmetic(self):
+        """Floating-point operations that the program as written asks for."""
+        lowered = jax.jit(self._function).lower(*self._arguments)
+        return int(lowered.cost_analysis()["flops"])
+
+    @property
+    def traffic(self):
+        """Bytes that must cross the memory bus at least: arguments in, results out."""
+        found = self._compiled.memory_analysis()
+        return found.argument_size_in_bytes + found.output_size_in_bytes
+
+    @property
+    def launches(self):
+        """What one run starts: kernels, library calls and copies, by kind."""
+        return collections.Counter(_launches(self.text))
+
+    @property
+    def collectives(self):
+        """Bytes of the results of each kind of collective, on one card."""
+        sums = collections.Counter()
+        for shape, opcode in OPCODE.findall(self.text):
+            if found := COLLECTIVE.fullmatch(opcode):
+                sizes = _sizes(shape)
+                if (
+                    found[2] and found[1] != "all-reduce"
+                ):  # the operands stand there too
+                    sizes = sizes[len(sizes) // 2 :]
+                sums[found[1]] += sum(sizes)
+        return dict(sums)
+
+
+def _equations(jaxpr):
+    """How many operations a traced program holds, at the lowest level."""
+    count = 0
+    for equation in jaxpr.eqns:
+        nested = [
+            getattr(value, "jaxpr", value)
+            for entry in equation.params.values()
+            for value in (entry if isinstance(entry, (list, tuple)) else [entry])
+            if hasattr(getattr(value, "jaxpr", value), "eqns")
+        ]
+        count += sum(map(_equations, nested)) if nested else 1
+    return count
+
+
+def _sizes(shape):
+    """The bytes of a shape such as f32[8,16]{1,0}, or of each in a tuple of shapes."""
+    return [
+        WIDTH[kind] * math.prod(map(int, filter(None, sizes.split(","))))
+        for kind, sizes in re.findall(r"(\w+)\[([\d,]*)\]", shape)
+        if kind in WIDTH
+    ]
+
+
+def _launches(text):
+    """The kind of each thing that the program's entry, and what it calls, starts."""
+    bodies = {}
+    for block in re.split(r"\n(?=(?:ENTRY )?%\S+ \()", text):
+        if head := re.match(r"(ENTRY )?%(\S+) \(", block):
+            bodies["ENTRY" if head[1] else head[2]] = block
+    pending = ["ENTRY"]
+    while pending:
+        for line in bodies[pending.pop()].splitlines():
+            found = OPCODE.match(line)
+            if not found:
+                continue
+            if found[2] == "call":
+                pending.append(re.search(r"to_apply=%(\S+?)[,\s]", line + " ")[1])
+            elif found[2] == "custom-call":
+                yield re.search(r'custom_call_target="([^"]+)"', line)[1]
+            elif found[2] in ("fusion", "copy", "sort", "while", "conditional"):
+                yield found[2]
