@@ -48,6 +48,17 @@ def add_code(source, *outputs, **metadata):
     return change
 
 
+def add_elsewhere(index, **metadata):
+    """Add a cell that sets up another process, by a cell magic."""
+
+    def change(notebook):
+        cell = factory.code("%%compiler\n# @title Set-up: b", **metadata)
+        cell.id = "added"
+        notebook.cells.insert(index, cell)
+
+    return change
+
+
 def set_metadata(start, **metadata):
     """Set metadata of the cell that starts so; None removes."""
 
@@ -138,6 +149,15 @@ MUTATIONS = {
     "no set-up": (remove(SETUP), "no set-up cell"),
     "late set-up": (swap(SETUP, ADD), "not the first code cell"),
     "second set-up": (add_code("# @title Set-up: b"), "a second set-up cell"),
+    "set-up of another process": (
+        add_elsewhere(4, tags=["hide-input", "setup"], cellView="form"),
+        None,
+    ),
+    "late set-up of another process": (add_elsewhere(6), "a second set-up cell"),
+    "open set-up of another process": (
+        add_elsewhere(4, tags=["hide-input", "setup"]),
+        "open on Colab",
+    ),
     "untagged set-up": (set_metadata(SETUP, tags=["setup"]), "lacks the tag `hide-inp"),
     "set-up without tag": (set_metadata(SETUP, tags=["hide-input"]), "tag `setup`"),
     "open set-up": (set_metadata(SETUP, cellView=""), "open on Colab"),

@@ -88,6 +88,14 @@ HEALTHY = {
         factory.stream("an hour\n"),
         tags=["nbval-ignore-output"],
     ),
+    "cell without its subject": factory.code(
+        "print('Not checked: no compiler')", factory.stream("31 kernels\n")
+    ),
+    "error without its subject": factory.code(
+        "print('Not checked: no compiler')",
+        error("ValueError", "no card"),
+        tags=["raises-exception"],
+    ),
 }
 SICK = {
     "set-up": HEALTHY["set-up"],
@@ -239,8 +247,8 @@ def test_a_healthy_cell_is_not_red(healthy, sick, cell):
 def test_the_summary_of_a_healthy_run(healthy):
     assert healthy.status == 0, healthy.text
     assert healthy.line("notebooks") == "2"
-    assert healthy.line("cells run") == "18, 0 failed"
-    assert healthy.line("outputs compared") == "10 of 11 (90 %)"
+    assert healthy.line("cells run") == "20, 0 failed"
+    assert healthy.line("outputs compared") == "12 of 13 (92 %)"
     assert healthy.line("claims") == "4 held, 0 broken, 2 not checked"
     assert re.findall(r"(?m)^not checked +(.+)$", healthy.text) == [
         "1.4 01-healthy.ipynb, cell 6 ('# Claim: xpus count.'): no XPU is here",
@@ -328,7 +336,7 @@ def test_the_summary_of_a_sick_run(sick):
     assert sick.status == 1, sick.text
     assert sick.outcomes["sick: healthy after all"] == "held"
     assert sick.line("notebooks") == "5"
-    assert sick.line("cells run") == "36, 16 failed, 4 not run"
+    assert sick.line("cells run") == "38, 16 failed, 4 not run"
     assert sick.line("claims") == "4 held, 4 broken, 4 not checked"
     broken = re.findall(r"(?m)^broken +(.+)$", sick.text)
     assert len(broken) == 4

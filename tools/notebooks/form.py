@@ -152,6 +152,7 @@ def setup(chapter: Chapter) -> Iterator[Problem]:
         elsewhere = place == 1 and cell.source.startswith("%%") and index == code[1][0]
         if place and not elsewhere:
             yield index, "a second set-up cell", "join it with the first"
+            continue
         missing = {"hide-input", "setup"} - set(chapters.tags(cell))
         if missing:
             tags = " and ".join(f"`{tag}`" for tag in sorted(missing))
