@@ -190,7 +190,7 @@ def compile_for(card, function, *arguments, donate=(), memory=None, **options):
             raise Refused(f"{card}: {cause}") from None
         files = pathlib.Path(folder).glob("*.ptx")
         code = "\n".join(path.read_text() for path in sorted(files))
-    return Program(card, function, arguments, traced, compiled, code)
+    return Program(card, traced, compiled, code)
 
 
 def compile_step_for(card, model, *data, **options):
@@ -232,9 +232,8 @@ class Program:
         text: the compiled program (HLO).
     """
 
-    def __init__(self, card, function, arguments, traced, compiled, code):
+    def __init__(self, card, traced, compiled, code):
         self.card, self.code, self.text = card, code, compiled.as_text()
-        self._function, self._arguments = function, arguments
         self._traced, self._compiled = traced, compiled
 
     @property
@@ -265,13 +264,12 @@ class Program:
     @property
     def operations(self):
         """How many operations the program as written has, nested ones too."""
-        return _equations(self._traced.jaxpr.jaxpr)
+        return sum(1 for _ in _equations(self._traced.jaxpr.jaxpr))
 
     @property
     def arithmetic(self):
-        """Floating-point operations that the program as written asks for."""
-        lowered = jax.jit(self._function).lower(*self._arguments)
-        return int(lowered.cost_analysis()["flops"])
+        """Floating-point operations of the matrix products and convolutions."""
+        return sum(map(_arithmetic, _equations(self._traced.jaxpr.jaxpr)))
 
     @property
     def traffic(self):
@@ -300,8 +298,7 @@ class Program:
 
 
 def _equations(jaxpr):
-    """How many operations a traced program holds, at the lowest level."""
-    count = 0
+    """The operations of a traced program, at the lowest level."""
     for equation in jaxpr.eqns:
         nested = [
             getattr(value, "jaxpr", value)
@@ -309,8 +306,23 @@ def _equations(jaxpr):
             for value in (entry if isinstance(entry, (list, tuple)) else [entry])
             if hasattr(getattr(value, "jaxpr", value), "eqns")
         ]
-        count += sum(map(_equations, nested)) if nested else 1
-    return count
+        for inner in nested:
+            yield from _equations(inner)
+        if not nested:
+            yield equation
+
+
+def _arithmetic(equation):
+    """Multiplications and additions of a matrix product or a convolution, or 0."""
+    if equation.primitive.name == "dot_general":
+        (axes, _), _ = equation.params["dimension_numbers"]
+        each = math.prod(equation.invars[0].aval.shape[axis] for axis in axes)
+    elif equation.primitive.name == "conv_general_dilated":
+        kernel = equation.invars[1].aval.shape
+        each = math.prod(kernel) // kernel[equation.params["dimension_numbers"][1][0]]
+    else:
+        return 0
+    return 2 * each * math.prod(equation.outvars[0].aval.shape)
 
 
 def _sizes(shape):
