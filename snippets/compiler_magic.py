@@ -32,7 +32,8 @@ def compiler_magic(line, cell):
     """
     global compiler
     if no_compiler:
-        return not_checked(no_compiler)
+        not_checked(no_compiler)
+        return
     if compiler is None:
         folder, _ = compiler_wheels()
         compiler = StandingProcess(
@@ -53,5 +54,6 @@ def compiler_magic(line, cell):
 def here_magic(line, cell):
     """%%here: run the cell in the notebook, unless the compiler is missing."""
     if no_compiler:
-        return not_checked(no_compiler)
-    get_ipython().run_cell(cell).raise_error()
+        not_checked(no_compiler)
+    else:
+        get_ipython().run_cell(cell).raise_error()

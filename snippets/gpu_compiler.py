@@ -209,11 +209,7 @@ def compile_step_for(card, model, *data, **options):
     if not isinstance(model, keras.Model) or not model.compiled:
         raise ValueError("compile the model first: model.compile(optimizer, loss)")
     card_named(card)
-    try:
-        model._symbolic_build(data_batch=data)
-    except Exception as error:
-        shapes = ", ".join(str(x.shape) for x in jax.tree.leaves(data))
-        raise ValueError(f"the model can't be built for {shapes}: {error}") from error
+    model._symbolic_build(data_batch=data)
     groups = (
         model.trainable_variables,
         model.non_trainable_variables,
@@ -221,7 +217,15 @@ def compile_step_for(card, model, *data, **options):
         model.metrics_variables,
     )
     state = tuple([variable.value for variable in group] for group in groups)
-    return compile_for(card, model.train_step, state, data, donate=(0,), **options)
+    try:
+        return compile_for(card, model.train_step, state, data, donate=(0,), **options)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, Refused):
+            raise
+        shapes = ", ".join(str(x.shape) for x in jax.tree.leaves(data))
+        raise ValueError(
+            f"the model does not take a batch of {shapes}: {error}"
+        ) from error
 
 
 class Program:

@@ -313,7 +313,11 @@ def install(row: Row, session: Session, python: str, pins: Path, log: Path) -> P
         shutil.rmtree(folder, ignore_errors=True)
         session.call([python, "-m", "venv", "--without-pip", folder], log)
     python = folder / "bin" / "python"
-    if session.call(uv("sync", "--compile-bytecode", "--python", python, pins), log):
+    commands = [
+        uv("sync", "--compile-bytecode", "--python", python, pins),
+        [sys.executable, "-m", "tools.setup.gpu_compiler", str(python)],
+    ]
+    if any(session.call(command, log) for command in commands):
         raise UserError(
             "its versions can't be installed. Fix: make room on the disk, connect to "
             f"the network, or see {log.relative_to(session.root)}"

@@ -124,7 +124,7 @@ check_venv() {
 }
 
 checksum() {
-    { cat requirements*.txt ${constraints:+"$constraints"} && echo "$constraints"; } | cksum
+    { cat requirements*.txt snippets/compiler_wheels.py ${constraints:+"$constraints"} && echo "$constraints"; } | cksum
 }
 
 install() {
@@ -135,12 +135,17 @@ install() {
     echo "installing what make $task needs ..." >&2
     # Compiled here, once: the sandbox and other users only read .venv.
     .venv/bin/python -m tools.setup.uv pip install --python .venv/bin/python \
-        --compile-bytecode "$@" >"$log" 2>&1 && return
+        --compile-bytecode "$@" >"$log" 2>&1 && gpu_compiler && return
     if grep -Eq 'Failed to fetch|connection broken by|Max retries exceeded' "$log"; then
         fail "the package index cannot be reached. Fix: connect to the network, then make $task (all that was said: $log)"
     fi
     cause=$(grep -iE -A1 '^error: |cause: ' "$log" | tr -s '\n ' ' ' || true)
     fail "what make $task needs cannot be installed (${cause:-$(tail -n 1 "$log")}). Fix: see $log"
+}
+
+# XLA's compiler for NVIDIA GPUs, for chapters 17 and 18.
+gpu_compiler() {
+    [ "$what" != all ] || .venv/bin/python -m tools.setup.gpu_compiler >>"$log" 2>&1
 }
 
 task=${TASK:-$what}
