@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import compiled, machine, results, run
+from benchmarks import asking, compiled, machine, results, run
 from benchmarks.engines import NAMES
 from benchmarks.experiments import EXPERIMENTS
 from benchmarks.plan import LeftOut, plan
@@ -129,7 +129,7 @@ def compare(one: Path, other: Path) -> int:
 def ask_compiler(args: argparse.Namespace, command: str) -> int:
     """Record what the cards' own compilers plan."""
     output = _output(args, compiled.PATH)
-    found = compiled.record(
+    found = asking.record(
         output, machine.commit(args.commit), command, args.quick, args.resume, _say
     )
     _store(found, output, compiled.check)
