@@ -304,6 +304,20 @@ def test_a_step_needs_less_where_memory_is_short():
     assert found["A100 40 GB"] < 0.8 * found["A100 80 GB"]
 
 
+def test_float32_is_tf32_where_a_card_has_it_and_a_t4_has_no_bfloat16():
+    """What the page says above the tables of all plans."""
+    plan = compiled.load()
+    wanted = {"size": "large", "precision": "float32", "model": "mlp"}
+    for found in (x for x in plan["plans"] if wanted.items() <= x.items()):
+        new = plan["cards"][found["card"]]["capability"] >= [8, 0]
+        assert any("tf32" in x for x in found["instructions"]) is new
+    wanted = {"card": "T4", "precision": "mixed_bfloat16"}
+    found = {x["model"]: x for x in plan["plans"] if wanted.items() <= x.items()}
+    assert found["transformer"]["status"] == "refused"
+    assert "BF16" in found["transformer"]["why"]
+    assert found["mlp"]["status"] == "planned"
+
+
 def test_the_committed_plan_has_the_figures_of_the_chapters_cards():
     cards, _ = asking.known_cards({"KERAS_BACKEND": "jax"})
     found = json.loads(json.dumps(cards))

@@ -233,15 +233,15 @@ def test_each_card_has_its_row_with_a_cell_for_each_model():
 
 def test_the_numbers_of_a_cell_are_those_of_the_file():
     def larger(found):
-        found["memory"]["total"] = 3 * 2**30
+        found["memory"]["total"] = 62 * 2**30
         found["least_s"] = 0.0123
 
     where = {"card": "New card", "model": "conv", "size": "large"}
     text = cards.cards(changed_plan(larger, **where, precision="mixed_bfloat16"))
     cell = rows(text)["New card"][2]
-    assert "**3.00 GiB**, 5 %" in cell
+    assert "**62.0 GiB**, 97 %" in cell
     assert "at least 12.3 ms" in cell
-    assert "--share: 0.047" in cell
+    assert "--share: 0.969" in cell
     # The row's other policy, and the other card, are as they were.
     text = cards.cards(changed_plan(larger, **where, precision="float32"))
     assert text == cards.cards(PLAN)
