@@ -275,7 +275,8 @@ def test_what_does_not_fit_and_what_is_refused_is_said():
             "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16",
             "wgmma m64n128k16 bf16",
         ),
-        ("tcgen05.mma.cta_group::1.kind::f16", "tcgen05.mma f16"),
+        ("tcgen05.mma.cta_group::1.kind::f16", "tcgen05.mma 16 bits"),
+        ("tcgen05.mma.cta_group::2.kind::tf32", "tcgen05.mma tf32"),
         ("mma.unheard.of", "mma.unheard.of"),
     ],
 )
@@ -352,6 +353,7 @@ def test_a_device_is_added_by_adding_its_file(book):
     for part in page.PARTS:
         assert f'<section id="part-{part}">' in fold
     assert fold.count("<section") - fold.count("</section>") == -1  # only its own ends
+    assert fold.count("</details>") == fold.count("<details") + 1
     assert "</details></section>" in re.sub(r"\s", "", fold)[-40:]
     assert "The end." in after
 

@@ -28,6 +28,7 @@ MMA = re.compile(
 )
 WGMMA = re.compile(r"wgmma\.\S*?(?P<shape>m\d+n\d+k\d+)\.\w+\.(?P<type>\w+)\.\w+")
 TCGEN05 = re.compile(r"tcgen05\.mma\S*?kind::(?P<type>\w+)")
+KINDS = {"f16": "16 bits"}  # of tcgen05.mma: float16 and bfloat16 alike
 LIBRARIES = {"__cudnn$": "cuDNN", "__cublas$": "cuBLAS"}
 
 
@@ -38,7 +39,8 @@ def instruction(text: str) -> tuple[float, str]:
     `tcgen05.mma` of a whole core, whose shape stands in a descriptor and not here.
     """
     if found := TCGEN05.match(text):
-        return math.inf, f"tcgen05.mma {found['type']}"
+        kind = KINDS.get(found["type"], found["type"])
+        return math.inf, f"tcgen05.mma {kind}"
     found = WGMMA.match(text) or MMA.match(text)
     if not found:
         return 0, text
