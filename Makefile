@@ -35,7 +35,7 @@ refresh: ## execute notebooks and store their outputs [NB=05]
 	@TASK=refresh sh tools/setup/bootstrap.sh all
 	@$(RUN) tools.notebooks.refresh $(if $(NB),'$(NB)')
 
-measure: ## measure this machine for the page Measured results [ARGS=--quick]
+measure: ## measure this machine for What a GPU would give [ARGS=--quick or --compiler]
 	@TASK=measure sh tools/setup/bootstrap.sh all
 	@$(RUN) benchmarks $(ARGS)
 

@@ -8,9 +8,10 @@ import os
 import shlex
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import machine, results, run
+from benchmarks import asking, compiled, machine, results, run
 from benchmarks.engines import NAMES
 from benchmarks.experiments import EXPERIMENTS
 from benchmarks.plan import LeftOut, plan
@@ -27,9 +28,9 @@ def parser() -> argparse.ArgumentParser:
     text = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure what the book teaches on this machine. The results go to "
-        "benchmarks/results/DEVICE.json, and the page Measured results draws them. "
-        "Needs Keras and one of TensorFlow, JAX and PyTorch; what is missing is left "
-        "out.",
+        "benchmarks/results/DEVICE.json, and the page What a GPU would give draws "
+        "them. Needs Keras and one of TensorFlow, JAX and PyTorch; what is missing is "
+        "left out.",
         epilog="experiments: "
         + "; ".join(f"{name}: {e.title.lower()}" for name, e in EXPERIMENTS.items()),
     )
@@ -74,6 +75,12 @@ def parser() -> argparse.ArgumentParser:
         "--commit", metavar="SHA", help="the commit, where there is no git repository"
     )
     text.add_argument(
+        "--compiler",
+        action="store_true",
+        help="measure nothing: ask XLA's compiler what each NVIDIA GPU would do with "
+        f"the models, and write {compiled.PATH.name} (half an hour; Linux)",
+    )
+    text.add_argument(
         "--list", action="store_true", help="show the plan, measure nothing"
     )
     other = text.add_mutually_exclusive_group()
@@ -93,6 +100,10 @@ def parser() -> argparse.ArgumentParser:
 def check(paths: list[Path]) -> int:
     """Check files of results."""
     for path in paths or sorted(results.FOLDER.glob("*.json")):
+        if path.name == compiled.PATH.name:
+            plan_ = compiled.load(path)
+            print(f"{path.name}: {len(plan_['plans'])} plans, {compiled.LABEL}")
+            continue
         found = results.load(path)
         print(
             f"{path.name}: {len(found['results'])} results of {found['device']['name']}"
@@ -113,6 +124,48 @@ def compare(one: Path, other: Path) -> int:
     for pair in apart:
         print(f"  apart by {pair.ratio:.2f}: {pair.name}")
     return 0
+
+
+def ask_compiler(args: argparse.Namespace, command: str) -> int:
+    """Record what the cards' own compilers plan."""
+    output = _output(args, compiled.PATH)
+    found = asking.record(
+        output, machine.commit(args.commit), command, args.quick, args.resume, _say
+    )
+    _store(found, output, compiled.check)
+    failed = sum(plan_["status"] == "failed" for plan_ in found["plans"])
+    print(f"{len(found['plans'])} plans, {failed} of them failed: {output}")
+    return 0
+
+
+def _output(args: argparse.Namespace, usual: Path) -> Path:
+    """Where to write."""
+    output = args.output or usual
+    if not output.parent.is_dir():
+        raise UserError(
+            f"{output.parent}: no such folder. Fix: make it, or --output FILE"
+        )
+    return output
+
+
+def _store(found: dict, output: Path, check_: Callable[[dict, str], None]) -> None:
+    """Check what was found, write it, and remove what was kept on the way."""
+    try:
+        check_(found, output.name)
+    except ImportError:
+        print(
+            "not checked: jsonschema is not installed here; `make book` checks the file"
+        )
+    files.write_text(output, json.dumps(found, indent=1) + "\n")
+    output.with_suffix(".partial.jsonl").unlink()
+
+
+def _interrupted(given: list[str]) -> int:
+    """Say how to go on."""
+    again = [word for word in given if word != "--resume"]
+    command = shlex.join(["python", "-m", "benchmarks", *again, "--resume"])
+    print(f"\ninterrupted; what is done is kept. Go on with: {command}")
+    return 130
 
 
 def _plan(args: argparse.Namespace):
@@ -154,6 +207,14 @@ def main(arguments: list[str] | None = None) -> int:
         return compare(*args.compare)
     if args.rounds is not None and args.rounds < 1:
         text.error("--rounds: at least 1")
+    given = sys.argv[1:] if arguments is None else arguments
+    command = shlex.join(["python", "-m", "benchmarks", *_without_paths(given)])
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
+    if args.compiler:
+        try:
+            return ask_compiler(args, command)
+        except KeyboardInterrupt:
+            return _interrupted(given)
     commit = machine.commit(args.commit)
     target, found, units, left_out = _plan(args)
     options = run.Options(
@@ -164,14 +225,8 @@ def main(arguments: list[str] | None = None) -> int:
         on_cpu=args.cpu,
         sampling=QUICK_SAMPLING if args.quick else SAMPLING,
     )
-    given = sys.argv[1:] if arguments is None else arguments
-    command = shlex.join(["python", "-m", "benchmarks", *_without_paths(given)])
     head = run.header(options, found, target, commit, command)
-    output = args.output or results.FOLDER / f"{head['device']['id']}.json"
-    if not output.parent.is_dir():
-        raise UserError(
-            f"{output.parent}: no such folder. Fix: make it, or --output FILE"
-        )
+    output = _output(args, results.FOLDER / f"{head['device']['id']}.json")
     count = options.rounds * sum(len(unit.cases) for unit in units)
     print(f"device: {head['device']['name']}")
     _say_left_out(left_out)
@@ -185,24 +240,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(
             "other programs are at work here: what they take will show in the results"
         )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     try:
         measured = run.measure(
             units, left_out, head, options, output, args.resume, say=_say
         )
     except KeyboardInterrupt:
-        again = [word for word in given if word != "--resume"]
-        command = shlex.join(["python", "-m", "benchmarks", *again, "--resume"])
-        print(f"\ninterrupted; what is done is kept. Go on with: {command}")
-        return 130
-    try:
-        results.check(measured, output.name)
-    except ImportError:
-        print(
-            "not checked: jsonschema is not installed here; `make book` checks the file"
-        )
-    files.write_text(output, json.dumps(measured, indent=1) + "\n")
-    output.with_suffix(".partial.jsonl").unlink()
+        return _interrupted(given)
+    _store(measured, output, results.check)
     count, bad = len(measured["results"]), ("failed", "out of memory")
     without = sum(result["status"] in bad for result in measured["results"])
     print(f"{count} results, {without} of them without a time: {output}")

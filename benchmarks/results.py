@@ -13,6 +13,7 @@ from tools.errors import UserError
 
 FOLDER = Path(__file__).with_name("results")
 SCHEMA = Path(__file__).with_name("schema.json")
+NO_DEVICE = "compiled-plan.json"  # lies in the same folder: see benchmarks.compiled
 
 
 def all_samples(result: dict) -> list[float]:
@@ -93,7 +94,9 @@ def load(path: Path) -> dict:
 
 def load_all(folder: Path = FOLDER) -> list[dict]:
     """All results of a folder: CPUs first, then by name."""
-    found = [load(path) for path in sorted(folder.glob("*.json"))]
+    found = [
+        load(path) for path in sorted(folder.glob("*.json")) if path.name != NO_DEVICE
+    ]
     return sorted(
         found, key=lambda r: (r["device"]["kind"] != "cpu", r["device"]["id"])
     )

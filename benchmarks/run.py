@@ -64,9 +64,22 @@ def _environment(engine: str, on_cpu: bool, scratch: str) -> dict[str, str]:
 
 
 class Worker:
-    """A process of `benchmarks.worker`, answering one request."""
+    """A process that answers one request.
 
-    def __init__(self, request: dict, on_cpu: bool):
+    Args:
+        request: what its program reads.
+        on_cpu: hide accelerators.
+        program: the module that it runs.
+        variables: of its environment, besides those of the engine.
+    """
+
+    def __init__(
+        self,
+        request: dict,
+        on_cpu: bool,
+        program: str = "benchmarks.worker",
+        variables: dict[str, str] | None = None,
+    ):
         self.late = False
         self._scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         folder = self._scratch.name
@@ -74,9 +87,12 @@ class Worker:
             "w+", encoding="utf-8", errors="replace"
         )
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker"],
+            [sys.executable, "-m", program],
             cwd=folder,
-            env=_environment(request["engine"], on_cpu, folder),
+            env={
+                **_environment(request.get("engine", ""), on_cpu, folder),
+                **(variables or {}),
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

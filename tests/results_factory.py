@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks import flops, plan, run, sizes
+import json
+
+from benchmarks import asking, compiled, flops, plan, run, sizes
 from benchmarks.engines import NAMES
 
 OPTIONS = run.Options(
@@ -70,3 +72,51 @@ def results_of(
         "left_out": [{"experiment": x.experiment, "why": x.why} for x in left_out],
         "results": [run.merge([record]) for record in records],
     }
+
+
+CARDS = {
+    "Old card": {
+        "capability": [7, 5],
+        "memory": 2**34,
+        "bandwidth": 3e11,
+        "rates": {"float32": 8e12, "float16": 6.5e13},
+        "sources": "a data sheet",
+    },
+    "New card": {
+        "capability": [9, 0],
+        "memory": 2**36,
+        "bandwidth": 3e12,
+        "rates": {"float32": 6e13, "tf32": 5e14, "float16": 1e15, "bfloat16": 1e15},
+        "sources": "another data sheet",
+    },
+}
+
+
+def answer(case: dict, total: int = 2**30) -> dict:
+    """What a compiler might say of a case: `total` bytes, of which most is state."""
+    new = case["card"] == "New card"
+    return {
+        "status": "planned",
+        "memory": {
+            "state": total - 3072,
+            "inputs": 2048,
+            "temporaries": 1000,
+            "results": 24,
+            "total": total,
+        },
+        "traffic": 2 * total,
+        "launches": {"fusion": 7} if new else {"__cublas$lt$matmul": 3, "fusion": 4},
+        "operations": 99,
+        "instructions": ["mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"] * new,
+    }
+
+
+def plan_of(cards: dict[str, dict] = CARDS) -> dict:
+    """The compiler's plan of all cases, for cards that do not exist."""
+    versions = {"jax": "0.10.2", "keras": "3.15.1"}
+    versions |= {"jax-cuda12-plugin": "0.10.2", "jax-cuda12-pjrt": "0.10.2"}
+    head = asking.header(cards, versions, "0" * 40, "python -m benchmarks", False)
+    plans = [
+        compiled.complete(case, answer(case), cards) for case in compiled.cases(cards)
+    ]
+    return json.loads(json.dumps({**head, "plans": plans}))

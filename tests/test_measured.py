@@ -9,15 +9,16 @@ import notebook_factory
 import pytest
 import results_factory
 import test_site_build as site
-from book_site.measured import figures, page, report, stated
+from book_site.measured import cards, figures, page, report, stated
 from markdown_it import MarkdownIt
 
-from benchmarks import plan, results
+from benchmarks import compiled, plan, results
 
 CPU = results_factory.results_of("Test CPU", plan.Machine("cpu"), rate=1e11)
 GPU = results_factory.results_of(
     "Test GPU", plan.Machine("gpu", (9, 0)), rate=1e13, overhead=1e-4
 )
+PLAN = results_factory.plan_of()
 
 
 def test_the_invented_results_keep_the_schema():
@@ -133,14 +134,18 @@ def written(part, all_results):
     return page.PARTS[part](all_results, draw), drawn
 
 
-def test_a_gpu_is_compared_with_the_cpu_and_no_ceiling_is_needed():
+def test_a_gpu_is_compared_with_the_cpu():
     text, _ = written("summary", [CPU, GPU])
-    assert "at best" not in text
     for line in text.splitlines()[2:]:
         assert (" times**" in line) == ("(small)" in line)
-    text, _ = written("summary", [CPU])
-    assert "T4 at best" in text
-    assert "times**" not in text
+    assert "times**" not in written("summary", [CPU])[0]
+
+
+def test_no_bound_stands_among_what_was_measured():
+    for part in page.PARTS:
+        text, _ = written(part, [CPU])
+        assert "at best" not in text
+        assert "or more |" not in text
 
 
 @pytest.mark.parametrize("part", page.PARTS)
@@ -192,6 +197,121 @@ def test_a_figure_is_the_same_file_each_time():
     assert one.count("<svg") == 1
 
 
+# --- the compiler's plan -------------------------------------------------------------
+
+
+def rows(text):
+    """The rows of the first table, by the words in bold of their first cell."""
+    lines = [line for line in text.splitlines() if line.startswith("| **")]
+    return {
+        re.match(r"\| \*\*(.*?)\*\*", line)[1].replace("\xa0", " "): [
+            cell.replace("\xa0", " ") for cell in line.strip("| ").split(" | ")
+        ]
+        for line in lines
+    }
+
+
+def changed_plan(change, **wanted):
+    """The invented plan with one case changed."""
+    changed = copy.deepcopy(PLAN)
+    change(cards.one(changed, **wanted))
+    return changed
+
+
+def test_each_card_has_its_row_with_a_cell_for_each_model():
+    found = rows(cards.cards(PLAN))
+    assert found.keys() == results_factory.CARDS.keys()
+    old, new = found["Old card"], found["New card"]
+    assert "float16" in old[0]
+    assert "bfloat16" in new[0]
+    assert len(old) == len(new) == 4
+    for cell in old[1:]:
+        assert "**1.00 GiB**, 6 %<br>cuBLAS<br>at least " in cell
+    for cell in new[1:]:
+        assert "**1.00 GiB**, 2 %<br>mma m16n8k16 bf16<br>at least " in cell
+
+
+def test_the_numbers_of_a_cell_are_those_of_the_file():
+    def larger(found):
+        found["memory"]["total"] = 62 * 2**30
+        found["least_s"] = 0.0123
+
+    where = {"card": "New card", "model": "conv", "size": "large"}
+    text = cards.cards(changed_plan(larger, **where, precision="mixed_bfloat16"))
+    cell = rows(text)["New card"][2]
+    assert "**62.0 GiB**, 97 %" in cell
+    assert "at least 12.3 ms" in cell
+    assert "--share: 0.969" in cell
+    # The row's other policy, and the other card, are as they were.
+    text = cards.cards(changed_plan(larger, **where, precision="float32"))
+    assert text == cards.cards(PLAN)
+
+
+def test_what_does_not_fit_and_what_is_refused_is_said():
+    def too_large(found):
+        found["memory"]["total"], found["fits"] = 2**35, False
+
+    def refused(found):
+        memory = found["memory"]
+        found.clear()
+        found.update(where, status="refused", why="no such type", memory=memory)
+
+    where = {"card": "Old card", "model": "mlp", "size": "large", "batch": 4096}
+    where["precision"] = "mixed_float16"
+    cell = rows(cards.cards(changed_plan(too_large, **where)))["Old card"][1]
+    assert "does not fit: **32.0 GiB**, 2 times the card" in cell
+    assert 'class="share over" style="--share: 1.000"' in cell
+    changed = changed_plan(refused, **where)
+    assert "refused: no such type" in rows(cards.cards(changed))["Old card"][1]
+    assert "refused: no such type" in cards.plans(changed)
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "mma m16n8k8 tf32"),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma m16n8k16 f16"),
+        (
+            "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16",
+            "wgmma m64n128k16 bf16",
+        ),
+        ("tcgen05.mma.cta_group::1.kind::f16", "tcgen05.mma 16 bits"),
+        ("tcgen05.mma.cta_group::2.kind::tf32", "tcgen05.mma tf32"),
+        ("mma.unheard.of", "mma.unheard.of"),
+    ],
+)
+def test_matrix_instructions_have_short_names(text, short):
+    assert cards.instruction(text)[1] == short
+
+
+def test_the_largest_instruction_is_named_with_the_libraries():
+    small, middle, large = (
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+        "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16",
+    )
+    launches = {"__cudnn$convForward": 3, "fusion": 1}
+    plan_ = {"launches": launches, "instructions": [large, middle, small]}
+    assert cards.matrix_work(plan_) == "cuDNN, wgmma m64n16k16 bf16"
+    plan_ = {"launches": {"fusion": 1}, "instructions": [small, middle]}
+    assert cards.matrix_work(plan_) == "mma m16n8k16 bf16"
+    assert cards.matrix_work({"launches": {}, "instructions": []}) == "plain float32"
+
+
+def test_every_plan_has_its_row_with_an_address_of_its_own():
+    found = re.findall(r'<span id="(plan-[^"]+)"></span>', cards.plans(PLAN))
+    assert len(found) == len(set(found)) == len(PLAN["plans"])
+
+
+def test_the_plan_says_where_it_comes_from():
+    text = cards.asked(PLAN)
+    for words in ("jax 0.10.2", "jax-cuda12-plugin 0.10.2", "python -m benchmarks"):
+        assert words in text
+    for card in results_factory.CARDS.values():
+        assert card["sources"] in text
+    assert "8.00 TFLOP/s" in text.replace("\xa0", " ")
+
+
 # --- the site ------------------------------------------------------------------------
 
 
@@ -202,14 +322,19 @@ def book(tmp_path):
     toc = root / "_toc.yml"
     toc.write_text(toc.read_text() + "      - file: book/measured\n")
     parts = "\n".join(
-        f"## Part {part}\n\n```{{measured}} {part}\n```\n" for part in page.PARTS
+        f"### Part {part}\n\n```{{measured}} {part}\n```\n" for part in page.PARTS
     )
-    (root / "book" / "measured.md").write_text(f"# Measured\n\n{parts}")
+    plans = "\n".join(f"```{{measured}} {part}\n```\n" for part in cards.PARTS)
+    (root / "book" / "measured.md").write_text(
+        f"# Measured\n\n## The plan\n\n{plans}\n## Here\n\n"
+        f"```{{fold-sections}} All of it\n```\n\n{parts}\n## After\n\nThe end.\n"
+    )
     folder = root / "benchmarks" / "results"
     folder.mkdir()
     for found in (CPU, GPU):
         path = folder / f"{found['device']['id']}.json"
         path.write_text(json.dumps(found))
+    (folder / compiled.PATH.name).write_text(json.dumps(PLAN))
     return root
 
 
@@ -220,6 +345,25 @@ def test_a_device_is_added_by_adding_its_file(book):
     assert text.count("Test GPU") > 5
     assert text.count("<img") >= 5
     assert 'id="m-test-gpu-train-jax-' in text
+    assert 'id="plan-new-card-mlp-large-float32-4096"' in text
+    before, rest = text.split('<details class="sections">')
+    fold, after = rest.split('<section id="after">')
+    assert 'id="the-plan"' in before
+    assert fold.startswith("<summary>All of it</summary>")
+    for part in page.PARTS:
+        assert f'<section id="part-{part}">' in fold
+    assert fold.count("<section") - fold.count("</section>") == -1  # only its own ends
+    assert fold.count("</details>") == fold.count("<details") + 1
+    assert "</details></section>" in re.sub(r"\s", "", fold)[-40:]
+    assert "The end." in after
+
+
+def test_a_plan_that_is_not_there_stops_the_build_with_the_fix(book):
+    (book / "benchmarks" / "results" / compiled.PATH.name).unlink()
+    done = site.build(book)
+    assert done.returncode != 0
+    assert "compiled-plan.json: can't be read" in done.stderr
+    assert "make measure ARGS=--compiler" in done.stderr
 
 
 def test_results_without_provenance_stop_the_build_and_are_named(book):

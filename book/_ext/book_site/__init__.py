@@ -18,6 +18,7 @@ MODULES = (
     "light_pages",
     "machines_table",
     "measured.directive",
+    "measured.fold",
     "measured.stated",
     "other_pages",
     "page_description",

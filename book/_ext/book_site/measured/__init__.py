@@ -1,1 +1,1 @@
-"""The page Measured results, drawn from the files of results."""
+"""The page What a GPU would give, drawn from the files of results."""

@@ -1,7 +1,8 @@
-"""The page Measured results: its tables and figures, made from the files of results.
+"""The page What a GPU would give: tables and figures, made from the files of results.
 
-The directive `measured` takes the name of a part, one of PARTS in `page`, and
-puts it where the directive stands. A file of results that is invalid stops the build.
+The directive `measured` takes the name of a part, one of PARTS in `page` for what was
+measured or in `cards` for the compiler's plan, and puts it where the directive stands.
+A file of results that is invalid stops the build.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
+from benchmarks import compiled
 from benchmarks import results as files
-from book_site.measured import figures, page
+from book_site.measured import cards, figures, page
 from tools.errors import UserError
 
 FOLDER = Path("_build", "measured")  # below the source, for the figures
@@ -35,6 +37,15 @@ def load(folder: Path) -> list[dict]:
     return found
 
 
+@functools.cache
+def load_plan(path: Path) -> dict:
+    """The compiler's plan, read once for all parts of the page."""
+    try:
+        return compiled.load(path)
+    except UserError as error:
+        raise ExtensionError(str(error)) from None
+
+
 class Measured(SphinxDirective):
     """Put a part of the page in place."""
 
@@ -43,14 +54,21 @@ class Measured(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Parse the Markdown of the part."""
         name = self.arguments[0]
-        if name not in page.PARTS:
-            raise self.error(f"no part {name!r}. Fix: one of {', '.join(page.PARTS)}")
+        names = {*page.PARTS, *cards.PARTS}
+        if name not in names:
+            raise self.error(
+                f"no part {name!r}. Fix: one of {', '.join(sorted(names))}"
+            )
         source = Path(self.env.srcdir)
         folder = source / "benchmarks" / "results"
         for path in folder.glob("*.json"):
             self.env.note_dependency(str(path))
-        with plt.rc_context(figures.STYLE):
-            text = page.PARTS[name](load(folder), functools.partial(self.draw, source))
+        if name in cards.PARTS:
+            text = cards.PARTS[name](load_plan(folder / compiled.PATH.name))
+        else:
+            with plt.rc_context(figures.STYLE):
+                draw = functools.partial(self.draw, source)
+                text = page.PARTS[name](load(folder), draw)
         part = nodes.container(classes=["measured"])
         lines = StringList(text.splitlines(), source=f"measured {name}")
         self.state.nested_parse(lines, self.content_offset, part, match_titles=True)
@@ -67,4 +85,5 @@ class Measured(SphinxDirective):
 def setup(app: Sphinx) -> None:
     """Register what is above."""
     load.cache_clear()
+    load_plan.cache_clear()
     app.add_directive("measured", Measured)

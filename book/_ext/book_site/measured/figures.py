@@ -1,4 +1,4 @@
-"""Draw results: the figures of the page Measured results, as SVG."""
+"""Draw results: the figures of the page What a GPU would give, as SVG."""
 
 from __future__ import annotations
 

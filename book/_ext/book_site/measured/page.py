@@ -1,4 +1,4 @@
-"""Write the parts of the page Measured results, in MyST Markdown.
+"""Write what was measured for the page What a GPU would give, in MyST Markdown.
 
 Each part is a function of all results that returns Markdown. A figure is given to
 `draw(name, figure)`, which stores it and returns its address for Markdown.
@@ -20,12 +20,6 @@ from book_site.measured import figures, report
 from book_site.measured.report import digits, per_second, seconds
 
 Draw = Callable[[str, plt.Figure], str]
-
-# What two cards are built for, in float32: the makers' figures, not measurements.
-CEILINGS = {
-    "T4": (8.1e12, "https://www.nvidia.com/en-us/data-center/tesla-t4/"),
-    "H200": (67e12, "https://www.nvidia.com/en-us/data-center/h200/"),
-}
 
 
 def table(head: list[str], rows: list[list[str]], words: int = 1) -> str:
@@ -83,8 +77,9 @@ def devices(all_results: list[dict], draw: Draw) -> str:
     text = table(["device", "memory", "measured on", "with"], rows, words=4)
     if not accelerators(all_results):
         text += (
-            "\n\n**No accelerator has been measured yet.** Where one is missed below, "
-            "the page says what can be said without it."
+            "\n\n**No accelerator has been measured here yet.** What can be said of "
+            "one without it stands above, as the compiler's plan and as measured by "
+            "others."
         )
     return text
 
@@ -109,17 +104,17 @@ def _weights(model: str, size: str) -> int:
     return shape.layers * block + ends + (width + 1) * shape.vocabulary
 
 
-def _shape(model: str, size: str) -> str:
+def shape(model: str, size: str) -> str:
     """A model in a sentence without a verb."""
-    shape = SIZES[model][size]
+    its = SIZES[model][size]
     if model == "mlp":
-        return f"{shape.layers} hidden layers of {shape.width}, {shape.inputs} inputs"
+        return f"{its.layers} hidden layers of {its.width}, {its.inputs} inputs"
     if model == "conv":
-        filters = ", ".join(map(str, shape.filters))
-        return f"images of {shape.side} × {shape.side}, stages of {filters} filters"
+        filters = ", ".join(map(str, its.filters))
+        return f"images of {its.side} × {its.side}, stages of {filters} filters"
     return (
-        f"{shape.layers} layers of width {shape.width}, {shape.heads} heads, "
-        f"{shape.length} tokens"
+        f"{its.layers} layers of width {its.width}, {its.heads} heads, "
+        f"{its.length} tokens"
     )
 
 
@@ -137,9 +132,7 @@ def _best_step(results: dict, model: str, size: str) -> dict | None:
 def summary(all_results: list[dict], draw: Draw) -> str:
     """The fastest training step of each model on each device, and how they compare."""
     head = ["model, samples in a step", *(r["device"]["name"] for r in all_results)]
-    first, gpus = all_results[0], accelerators(all_results)
-    if not gpus:
-        head += [f"{name} at best" for name in CEILINGS]
+    first = all_results[0]
     rows = []
     for model, size in _measured(all_results):
         batch = BATCHES[model][size][1]
@@ -155,21 +148,8 @@ def summary(all_results: list[dict], draw: Draw) -> str:
             if results is not first and base:
                 cell += f": **{digits(base['median_s'] / found['median_s'])} times**"
             row.append(cell)
-        for peak, _ in CEILINGS.values() if not gpus else ():
-            least = flops.training_step(SIZES[model][size], batch) / peak
-            row.append(f"{seconds(least)} or more")
         rows.append(row)
-    text = table(head, rows, words=1 + len(all_results))
-    if not gpus:
-        links = " and ".join(f"[{n}]({link})" for n, (_, link) in CEILINGS.items())
-        text += (
-            "\n\nThe last columns are no measurements: they are the operations of the "
-            "step divided by the operations per second that NVIDIA states for float32 "
-            f"({links}). A real step takes longer, in a small model many times longer, "
-            "since the card waits for Python and for its own memory. So the columns "
-            "tell when a GPU can't help: when the time that you have is near them."
-        )
-    return text
+    return table(head, rows, words=1 + len(all_results))
 
 
 def _measured(all_results: list[dict]) -> Iterator[tuple[str, str]]:
@@ -184,12 +164,12 @@ def models(all_results: list[dict], draw: Draw) -> str:
     """A table for each model: the ways to run it, on each device."""
     parts = []
     for model, size in _measured(all_results):
-        shape, batch = SIZES[model][size], BATCHES[model][size][1]
-        step = flops.training_step(shape, batch)
+        batch = BATCHES[model][size][1]
+        step = flops.training_step(SIZES[model][size], batch)
         weights = digits(_weights(model, size))
         parts.append(
-            f"### {report.MODELS[model]}, {size}\n\n"
-            f"{_shape(model, size).capitalize()}; {weights} weights. A training step "
+            f"#### {report.MODELS[model]}, {size}\n\n"
+            f"{shape(model, size).capitalize()}; {weights} weights. A training step "
             f"on {batch} samples is {per_second(step, 'FLOP').removesuffix('/s')}."
         )
         for results in all_results:
@@ -413,7 +393,7 @@ def _everything_of(results: dict) -> Iterator[str]:
     """One device's part."""
     device, provenance = results["device"], results["provenance"]
     sampling = provenance["options"]["sampling"]
-    yield f"### {device['name']}"
+    yield f"#### {device['name']}"
     yield (
         f"`{provenance['command']}` on {day(provenance['date'])}, at commit "
         f"`{provenance['commit'][:12]}`, {provenance['system']}. Each case was "

@@ -1,7 +1,7 @@
 """The measured numbers that chapters state: each stands in a committed file of results.
 
-A chapter links such a number to its row on the page Measured results, and the text of
-the link is the number as it stands there.
+A chapter links such a number to its row on the page What a GPU would give, and the text
+of the link is the number as it stands there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Problem = tuple[str, str]
 
 
 def stated(root: Path = ROOT) -> dict[str, str]:
-    """The rows of Measured results and the time in each.
+    """The rows of what was measured here and the time in each.
 
     Raises:
         UserError: a file of results is invalid.
@@ -69,7 +69,7 @@ def problems(
                     yield index, f"a number without its source: {found[0]}", fix
     if place is not None and not pointed:
         fix = f"say what the reader finds on {PAGE}, with a link"
-        yield place, f"`## {SECTION}` does not point to the measured results", fix
+        yield place, f"`## {SECTION}` does not point to What a GPU would give", fix
 
 
 def wrong_rows(token: Token, rows: dict[str, str]) -> Iterator[Problem]:
