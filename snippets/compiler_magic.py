@@ -21,6 +21,13 @@ def missing_compiler():
 
 
 no_compiler, compiler = missing_compiler(), None
+# A set-up cell becomes a module there: no variable of a later cell gets in its way.
+AS_MODULE = """
+import sys, types
+gpu_compiler = sys.modules["gpu_compiler"] = types.ModuleType("gpu_compiler")
+exec(compile({!r}, "gpu_compiler", "exec"), vars(gpu_compiler))
+globals().update({{k: v for k, v in vars(gpu_compiler).items() if k[0] != "_"}})
+"""
 
 
 @register_cell_magic("compiler")
@@ -44,6 +51,8 @@ def compiler_magic(line, cell):
             CUDA_VISIBLE_DEVICES="-1",  # and a real GPU is left alone
             PYTHONPATH=os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]),
         )
+    if cell.startswith("# @title Set-up"):
+        cell = AS_MODULE.format(cell)
     names = "".join(f"'{name}': {name}, " for name in line.split())
     answer, printed = compiler.run(f"{cell}\nanswer = repr({{{names}}})")
     get_ipython().user_ns.update(ast.literal_eval(answer))

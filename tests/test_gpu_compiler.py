@@ -150,6 +150,12 @@ def test_a_cell_runs_in_the_process_and_named_variables_come_back(shell):
         run(shell, "%%here\nassert not x")
 
 
+def test_a_set_up_cell_is_not_disturbed_by_later_variables(shell):
+    shell = shell(there=True)
+    run(shell, "%%compiler\n# @title Set-up: b\nimport math\ndef two(): return math.e")
+    assert run(shell, "%%compiler\nmath = None\nprint(two() > 2)") == "True\n"
+
+
 def test_without_a_compiler_cells_say_so_and_run_nothing(shell):
     shell = shell(there=False)
     for magic in ("%%compiler x", "%%here"):
