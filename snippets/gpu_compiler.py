@@ -292,7 +292,7 @@ class Program:
         sums = collections.Counter()
         for shape, opcode in OPCODE.findall(self.text):
             if found := COLLECTIVE.fullmatch(opcode):
-                sizes = _sizes(shape)
+                sizes = sizes_of(shape)
                 if (
                     found[2] and found[1] != "all-reduce"
                 ):  # the operands stand there too
@@ -329,7 +329,7 @@ def _arithmetic(equation):
     return 2 * each * math.prod(equation.outvars[0].aval.shape)
 
 
-def _sizes(shape):
+def sizes_of(shape):
     """The bytes of a shape such as f32[8,16]{1,0}, or of each in a tuple of shapes."""
     return [
         WIDTH[kind] * math.prod(map(int, filter(None, sizes.split(","))))
