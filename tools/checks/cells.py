@@ -29,6 +29,7 @@ from tools.notebooks import refresh
 RUN = "BOOK_TEST_RUN"  # the variable that marks the processes of a run's kernels
 PATIENCE = "PROCESS_TIME_LIMIT_FACTOR=4"  # times what a reader's process may take
 ANSWER = 300  # seconds for a question to a kernel, an emulated one included
+STARTS = 3  # of a kernel: its ports are found free, and bound a moment later
 STARTUP = Path(__file__).with_name("count_assertions.py").read_text(encoding="utf-8")
 
 
@@ -47,22 +48,38 @@ class Kernel(nbval.plugin.RunningKernel):
             prefix="chapter-", ignore_cleanup_errors=True
         )
         self.mark = f"{os.environ.get(RUN, '')}/{uuid.uuid4().hex}"
-        kernels = refresh.ThisPython(python=self.python)
-        self.km = KernelManager(kernel_spec_manager=kernels)
         try:
-            self.km.start_kernel(
-                cwd=self.folder.name,
-                env={**os.environ, **self.variables, RUN: self.mark},
-                stderr=subprocess.DEVNULL,
-            )
-            self.kc = self.km.client()
-            self.kc.start_channels()
-            self.kc.wait_for_ready(timeout=startup_timeout)
+            for attempt in range(STARTS):
+                try:
+                    self._start(startup_timeout)
+                    break
+                except RuntimeError:  # died: another process was given its port first
+                    if attempt == STARTS - 1:
+                        raise
+                    self.kc.stop_channels()
+                    self.km.shutdown_kernel(now=True)
             self._ensure_iopub_up()
             self._answer(STARTUP)
         except BaseException:
             self.stop()
             raise
+
+    def _start(self, timeout: float) -> None:
+        """Start the kernel and wait until it answers.
+
+        Raises:
+            RuntimeError: it died, or it did not answer in time.
+        """
+        kernels = refresh.ThisPython(python=self.python)
+        self.km = KernelManager(kernel_spec_manager=kernels)
+        self.km.start_kernel(
+            cwd=self.folder.name,
+            env={**os.environ, **self.variables, RUN: self.mark},
+            stderr=subprocess.DEVNULL,
+        )
+        self.kc = self.km.client()
+        self.kc.start_channels()
+        self.kc.wait_for_ready(timeout=timeout)
 
     def await_reply(self, msg_id: str, timeout: float | None = None) -> None:
         """Wait for the reply to a message.
