@@ -2,9 +2,10 @@ import importlib.metadata
 import pathlib
 import sys
 
-# XLA's compiler for NVIDIA GPUs comes in two packages, and must be of JAX's version.
-# JAX before 0.10 can't compile for a card that is not there: a newer one comes along.
-COMPILER_JAX = "0.10.2"
+# XLA's compiler for NVIDIA GPUs comes in two packages of JAX's version; it calls NVIDIA's
+# assembler, ptxas, which is in a third. JAX before 0.10 can't compile for a card that is
+# not there: a newer one comes along.
+COMPILER_JAX, PTXAS = "0.10.2", "nvidia-cuda-nvcc-cu12==12.9.86"
 
 
 def compiler_wheels():
@@ -20,5 +21,5 @@ def compiler_wheels():
         version = found
     else:
         names += ["jax", "jaxlib"]
-    folder = pathlib.Path(sys.prefix, "share", f"gpu-compiler-{version}")
-    return folder, [f"{name}=={version}" for name in names]
+    folder = pathlib.Path(sys.prefix, "share", f"xla-for-gpus-{version}")
+    return folder, [*(f"{name}=={version}" for name in names), PTXAS]

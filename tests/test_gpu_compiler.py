@@ -49,8 +49,9 @@ def test_the_wheels_suit_jax_and_an_old_jax_gets_a_newer_one_beside_them(
 ):
     monkeypatch.setattr(importlib.metadata, "version", lambda name: jax)
     folder, found = wheels()
-    assert folder == Path(sys.prefix, "share", f"gpu-compiler-{version}")
-    assert found == [f"{name}=={version}" for name in names]
+    assert folder == Path(sys.prefix, "share", f"xla-for-gpus-{version}")
+    assert found[:-1] == [f"{name}=={version}" for name in names]
+    assert found[-1].startswith("nvidia-cuda-nvcc-cu12==")  # it has ptxas
 
 
 # --- installing them ------------------------------------------------------------------
