@@ -2,9 +2,9 @@ import importlib.metadata
 import pathlib
 import sys
 
-# XLA's compiler for NVIDIA GPUs comes in two packages of JAX's version; it calls NVIDIA's
-# assembler, ptxas, which is in a third. JAX before 0.10 can't compile for a card that is
-# not there: a newer one comes along.
+# XLA's compiler for NVIDIA GPUs comes in two packages of JAX's version. It calls
+# NVIDIA's assembler, ptxas, which is in a third. JAX before 0.10 can't compile for a
+# card that is not there: a newer one comes along.
 COMPILER_JAX, PTXAS = "0.10.2", "nvidia-cuda-nvcc-cu12==12.9.86"
 
 
