@@ -17,6 +17,7 @@ all) files="requirements.txt requirements-test.txt" ;;
 esac
 constraints=${CONSTRAINTS-constraints/latest.txt}
 log=_build/install.log
+wheels=snippets/compiler_wheels.py
 made=""
 
 fail() {
@@ -124,7 +125,9 @@ check_venv() {
 }
 
 checksum() {
-    { cat requirements*.txt snippets/compiler_wheels.py ${constraints:+"$constraints"} && echo "$constraints"; } | cksum
+    set -- requirements*.txt ${constraints:+"$constraints"}
+    if [ -r "$wheels" ]; then set -- "$@" "$wheels"; fi
+    { cat "$@" && echo "$constraints"; } | cksum
 }
 
 install() {
@@ -145,7 +148,7 @@ install() {
 
 # XLA's compiler for NVIDIA GPUs, for chapters 17 and 18.
 gpu_compiler() {
-    [ "$what" != all ] || .venv/bin/python -m tools.setup.gpu_compiler >>"$log" 2>&1
+    [ "$what" != all ] || [ ! -r "$wheels" ] || .venv/bin/python -m tools.setup.gpu_compiler >>"$log" 2>&1
 }
 
 task=${TASK:-$what}
