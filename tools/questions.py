@@ -11,7 +11,6 @@ a claim   maybe some cells later, asserts it: below its sentence stands a line
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import re
 from collections.abc import Iterator
 
@@ -145,12 +144,10 @@ def questions(
 
 def unanswered(notebook: nbformat.NotebookNode) -> Iterator[tuple[int, str]]:
     """Questions in italics that no `predict` cell answers: (cell's index, the text)."""
-    for (index, cell), below in itertools.zip_longest(
-        enumerate(notebook.cells), notebook.cells[1:]
-    ):
-        if cell.cell_type != "markdown":
-            continue
-        found = list(asked(cell.source))
-        if below is not None and PREDICT in chapters.tags(below):
-            found = found[:-1]  # the last is that cell's
-        yield from ((index, text) for text in found)
+    cells = notebook.cells
+    for index, cell in enumerate(cells):
+        if cell.cell_type == "markdown":
+            found = list(asked(cell.source))
+            if any(PREDICT in chapters.tags(below) for below in cells[index + 1 :][:1]):
+                found = found[:-1]  # the last is that cell's
+            yield from ((index, text) for text in found)

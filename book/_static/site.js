@@ -53,7 +53,6 @@ class Guess {
 
   constructor(list) {
     this.name = list.id;
-    this.list = list;
     this.parts = [...document.getElementsByClassName(`${list.id}-answer`)];
     this.reason = this.parts.at(-1).querySelector("p").innerHTML;
     const options = [...list.children];
@@ -79,6 +78,7 @@ class Guess {
       button.addEventListener("click", () => this.choose(index)),
     );
     this.again.addEventListener("click", () => {
+      kept.write(this.name, null);
       this.hide();
       this.buttons[0].focus();
     });
@@ -106,9 +106,9 @@ class Guess {
       button.setAttribute("aria-disabled", "true");
       button.setAttribute("aria-pressed", String(place === index));
       button.classList.toggle("guess-right", place === this.right);
-      button.classList.toggle("guess-wrong", place === index && place !== this.right);
+      const wrong = place === index && place !== this.right && !told;
+      button.classList.toggle("guess-wrong", wrong);
     });
-    if (told) this.buttons[index].classList.remove("guess-wrong");
     this.buttons.at(-1).hidden = !told;
     const verdict = told ? "" : index === this.right ? "Right. " : "Not this one. ";
     this.said.innerHTML = `<p>${verdict}${this.reason}</p>`;
@@ -117,7 +117,6 @@ class Guess {
 
   hide() {
     this.shown = false;
-    kept.write(this.name, null);
     this.parts.forEach((part) => part.setAttribute("hidden", "until-found"));
     for (const button of this.buttons) {
       button.removeAttribute("aria-disabled");
@@ -136,7 +135,7 @@ class Guess {
 }
 
 // Open the folds around a place, and the proof of a claim; show an answer around it.
-function open(place) {
+function unfold(place) {
   for (let node = place; node; node = node.parentElement)
     if (node.matches("details")) node.open = true;
   if (place.matches(".claim")) place.parentElement.querySelector(".proof").open = true;
@@ -147,7 +146,7 @@ function open(place) {
 function openTarget() {
   const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!place?.closest(".bd-article")) return;
-  open(place);
+  unfold(place);
   place.scrollIntoView();
 }
 
@@ -162,7 +161,7 @@ function openSought() {
     const text = part.textContent.toLowerCase();
     return sought.length > 0 && sought.every((word) => text.includes(word));
   };
-  document.querySelectorAll("details.fold").forEach((part) => has(part) && open(part));
+  document.querySelectorAll("details.fold").forEach((part) => has(part) && unfold(part));
   Guess.all.forEach((guess) => guess.parts.some(has) && guess.reveal());
 }
 
@@ -229,5 +228,6 @@ document.addEventListener("click", (event) => {
 });
 openSought();
 makeScrollable();
-document.addEventListener("toggle", makeScrollable, true);
+const onOpen = (event) => event.target.open && makeScrollable();
+document.addEventListener("toggle", onOpen, true); // it does not bubble
 window.addEventListener("resize", makeScrollable);

@@ -6,8 +6,15 @@ import ast
 from collections.abc import Iterator
 
 
-def unasserted(code: str) -> Iterator[tuple[str, str]]:
+def unasserted(code: str, what: str = "claim") -> Iterator[tuple[str, str]]:
     """How a claim's code could end without an assertion that ran.
+
+    Args:
+        code: the cell's code, magics and all.
+        what: what messages call the cell.
+
+    Yields:
+        What is wrong, and how to fix it.
 
     In a notebook's own process the test run counts the assertions that ran, so a loop
     is trusted to have something to loop over; in another process nobody counts.
@@ -26,10 +33,10 @@ def unasserted(code: str) -> Iterator[tuple[str, str]]:
     if any(calls_of("not_checked", [x for x in body if isinstance(x, ast.Expr)])):
         yield "not checked on any machine", "call not_checked below an `if` or `except`"
     if not any(map(can_fail, nodes(body, ast.Assert))):
-        yield "the claim asserts nothing", "add an `assert` that can fail"
+        yield f"the {what} asserts nothing", "add an `assert` that can fail"
     elif not asserts(body, loops=not code.startswith("%%")):
         yield (
-            "the claim asserts nothing on one of its paths",
+            f"the {what} asserts nothing on one of its paths",
             "assert below `else`, too, or call not_checked with the reason there",
         )
 

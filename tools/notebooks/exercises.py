@@ -52,9 +52,9 @@ def problems(
             yield index, f"exercise {number} has no solution", "add a cell below"
         for place in solution:
             yield from ((place, *x) for x in form_problems(cells[place], number))
-        for problem, _ in unasserted(cells[solution[-1]].source) if solution else ():
-            problem = problem.replace("the claim", "the solution")
-            yield solution[-1], problem, "let it assert its own result"
+        for place in solution[-1:]:
+            for problem, _ in unasserted(cells[place].source, "solution"):
+                yield place, problem, "let it assert its own result"
     if fewest and where and len(found) < FEWEST:
         yield where[0], f"{len(found)} exercises", f"have {FEWEST} or more"
 

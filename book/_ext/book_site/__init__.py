@@ -15,7 +15,6 @@ MODULES = (
     "claims_ledger",
     "corrections",
     "landing_page",
-    "learner_form",
     "light_pages",
     "machines_table",
     "measured.directive",

@@ -7,6 +7,7 @@
 - A cell that writes a file which is not Python is coloured as what it writes.
 - A link to another page of the site, which a notebook must write in full, leads to that
   page wherever the site is read, offline too.
+- Proofs, solutions and answers wait for the reader: `learner_form.py`.
 
 An assignment's page has the last and the folded cells of it.
 """
@@ -24,6 +25,8 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
+from book_site.cells import input_code, is_code_cell, rewrite
+from book_site.learner_form import LearnerForm
 from tools import address, chapters
 from tools.errors import UserError
 
@@ -84,6 +87,7 @@ class ChapterPage(SphinxTransform):
             claim = claims.get(cell["cell_index"])
             if claim is not None:
                 self.mark(cell, claim)
+        LearnerForm(self.document, path, notebook).apply(claims)
 
     def label_folds(self, notebook: nbformat.NotebookNode) -> None:
         """Say of all folds what they hide."""
@@ -121,13 +125,8 @@ class ChapterPage(SphinxTransform):
 
     def mark(self, cell: nodes.container, claim: chapters.Claim) -> None:
         """Move a claim's sentence from the code to a banner above it."""
-        for code in cell.findall(nodes.literal_block):
-            if "cell_input" in code.parent["classes"]:
-                _, rest = chapters.split_claim(code.astext())
-                code.rawsource = rest
-                code.children = []
-                code += nodes.Text(rest)
-                break
+        code = input_code(cell)
+        rewrite(code, chapters.split_claim(code.astext())[1])
         cell.insert(0, self.banner(claim))
 
     def banner(self, claim: chapters.Claim) -> nodes.container:
@@ -145,11 +144,6 @@ class ChapterPage(SphinxTransform):
         standard.labels[claim.anchor] = (docname, claim.anchor, f"Claim {claim.label}")
         standard.anonlabels[claim.anchor] = (docname, claim.anchor)
         return banner
-
-
-def is_code_cell(node: nodes.Node) -> bool:
-    """Whether a node is one of a notebook's code cells."""
-    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
 
 
 def setup(app: Sphinx) -> None:

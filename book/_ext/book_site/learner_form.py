@@ -19,21 +19,23 @@ from pathlib import Path
 
 import nbformat
 from docutils import nodes
-from sphinx.application import Sphinx
-from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
-from book_site.chapter_pages import is_code_cell
+from book_site.cells import input_code, is_code_cell, rewrite
 from tools import chapters, questions
-from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
 TITLE = re.compile(r"^# @title (.*)\n", re.MULTILINE)
 PLAIN = "<details>"
 
 
+def fold_tag(kind: str = "") -> str:
+    """The tag that opens a fold, whose class may have a kind beside it."""
+    return f'<details class="{f"fold {kind}".strip()}" open="open">'
+
+
 def opening(summary: str, kind: str, more: str = "") -> nodes.raw:
-    """The tag that opens a fold.
+    """What opens a fold.
 
     Args:
         summary: what stands on the fold.
@@ -42,8 +44,7 @@ def opening(summary: str, kind: str, more: str = "") -> nodes.raw:
     """
     hidden = f'<span class="visually-hidden"> {html.escape(more)}</span>'
     text = html.escape(summary) + (hidden if more else "")
-    tag = f'<details class="fold {kind}" open="open"><summary>{text}</summary>'
-    return nodes.raw("", tag, format="html")
+    return nodes.raw("", f"{fold_tag(kind)}<summary>{text}</summary>", format="html")
 
 
 def closing() -> nodes.raw:
@@ -51,38 +52,42 @@ def closing() -> nodes.raw:
     return nodes.raw("", "</details>", format="html")
 
 
-class LearnerForm(SphinxTransform):
-    """Fold and mark what a chapter's reader is to see later."""
+class LearnerForm:
+    """Folds and marks what a chapter's reader is to see later."""
 
-    default_priority = 410  # once the claims have their banners
+    def __init__(
+        self, document: nodes.document, path: Path, notebook: nbformat.NotebookNode
+    ) -> None:
+        """Take a chapter's page.
 
-    def apply(self) -> None:
-        """Dress a chapter, once it is parsed."""
-        path = Path(self.env.doc2path(self.env.docname))
-        if not chapters.NAME.fullmatch(path.name):
-            return
-        try:
-            notebook = chapters.read(path)
-            claims = {claim.cell: claim for claim in chapters.claims(path, notebook)}
-        except UserError:
-            return  # `chapter_pages` has said so
-        cells = {
-            node["cell_index"]: node for node in self.document.findall(is_code_cell)
+        Args:
+            document: the page, whose claims have their banners.
+            path: the chapter's notebook, for messages.
+            notebook: what stands in it.
+        """
+        self.document = document
+        self.path = path
+        self.notebook = notebook
+        self.cells = {
+            node["cell_index"]: node for node in document.findall(is_code_cell)
         }
-        for index, node in cells.items():
+
+    def apply(self, claims: dict[int, chapters.Claim]) -> None:
+        """Dress the page, whose claims are known by their cells."""
+        for index, node in self.cells.items():
             if index in claims:
                 self.fold_proof(node, claims[index])
-            elif "solution" in chapters.tags(notebook.cells[index]):
-                self.fold_solution(node, notebook.cells[index])
+            elif "solution" in chapters.tags(self.notebook.cells[index]):
+                self.fold_solution(node)
         self.mark_folds()
-        for found in questions.questions(notebook):
+        for found in questions.questions(self.notebook):
             if isinstance(found, questions.Unclear):
                 index, problem, fix = found.args
-                place = chapters.where(path, index, notebook.cells[index])
+                place = chapters.where(self.path, index, self.notebook.cells[index])
                 text = f"{place}: {problem}. Fix: {fix}."
                 LOGGER.warning("%s", text, type="book", subtype="question")
-                continue
-            self.mark_question(found, cells, notebook)
+            else:
+                self.mark_question(found)
 
     def fold_proof(self, node: nodes.container, claim: chapters.Claim) -> None:
         """Fold a claim's code; its output, if it has one, stays open."""
@@ -94,15 +99,11 @@ class LearnerForm(SphinxTransform):
                 node.insert(place, opening("Proof", "proof", label))
                 return
 
-    def fold_solution(self, node: nodes.container, cell: nbformat.NotebookNode) -> None:
+    def fold_solution(self, node: nodes.container) -> None:
         """Fold a solution, under the title that its first line gives."""
-        title = TITLE.search(cell.source)
-        for code in node.findall(nodes.literal_block):
-            if "cell_input" in code.parent["classes"]:
-                code.rawsource = TITLE.sub("", code.astext(), count=1)
-                code.children = []
-                code += nodes.Text(code.rawsource)
-                break
+        code = input_code(node)
+        title = TITLE.search(code.astext())
+        rewrite(code, TITLE.sub("", code.astext(), count=1))
         node.insert(0, opening(title[1] if title else "Solution", "solution"))
         node.append(closing())
 
@@ -110,20 +111,15 @@ class LearnerForm(SphinxTransform):
         """Make folds of what a text folds itself."""
         for raw in self.document.findall(nodes.raw):
             if raw.astext().startswith(PLAIN):
-                text = raw.astext().replace(PLAIN, '<details class="fold" open="open">')
+                text = raw.astext().replace(PLAIN, fold_tag())
                 raw.replace_self(nodes.raw("", text, format="html"))
 
-    def mark_question(
-        self,
-        question: questions.Question,
-        cells: dict[int, nodes.container],
-        notebook: nbformat.NotebookNode,
-    ) -> None:
+    def mark_question(self, question: questions.Question) -> None:
         """Mark a question's options and what gives its answer away."""
-        node, claim = cells[question.predict], cells[question.claim]
+        node, claim = self.cells[question.predict], self.cells[question.claim]
         section = node.parent
         place = section.index(node)
-        name = f"guess-{notebook.cells[question.predict].id}"
+        name = f"guess-{self.notebook.cells[question.predict].id}"
         options = section[place - 1]
         options["classes"].append("guess")
         options["ids"].append(name)
@@ -139,8 +135,3 @@ class LearnerForm(SphinxTransform):
         for output in node.children:
             if "cell_output" in output.get("classes", []):
                 output["classes"] += ["guess-answer", f"{name}-answer"]
-
-
-def setup(app: Sphinx) -> None:
-    """Register what is above."""
-    app.add_transform(LearnerForm)
