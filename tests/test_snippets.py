@@ -777,3 +777,27 @@ def test_an_error_in_a_standing_process_is_raised_here(standing, source, message
     with pytest.raises(error) as raised:
         process.run(source)
     assert str(raised.value) == raised.value.report == message
+
+
+# --- the model of Part II -------------------------------------------------------------
+
+TRAIN_IN_16_BITS = """
+import numpy as np
+keras.config.set_dtype_policy("mixed_float16")
+model = image_model(16, 1, jit_compile=False)
+pictures, labels = np.full((4, 32, 32, 3), 255, "uint8"), np.zeros(4, "int32")
+losses = [float(model.train_on_batch(pictures, labels)) for _ in range(20)]
+print(model(pictures).dtype.name, model.layers[3].compute_dtype, model.jit_compile)
+print(losses[-1] < losses[0])
+"""
+
+
+def test_the_model_trains_on_bytes_under_a_mixed_policy():
+    quiet, model = snippet("quiet_start"), snippet("image_model")
+    done = subprocess.run(
+        [sys.executable, "-c", quiet + model + TRAIN_IN_16_BITS],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "float32 float16 False\nTrue\n", done.stderr
