@@ -4,13 +4,12 @@ import keras
 def image_model(width=256, blocks=2, **settings):
     """A classifier of 32 x 32 pictures, made of a transformer's feed-forward blocks.
 
+    It takes bytes (0 to 255), gives ten logits, and is compiled with Adam.
+
     Args:
         width: numbers that each block takes and gives.
         blocks: how many there are.
         **settings: for `compile`, such as jit_compile=True.
-
-    Returns:
-        A Keras model, compiled with Adam, that takes bytes (0 to 255) and gives logits.
     """
     layers = keras.layers
     pictures = keras.Input((32, 32, 3))

@@ -25,7 +25,7 @@ from tools.notebooks.assertions import unasserted
 GOALS = "**You will**"
 SECTIONS = ["What breaks", "On a GPU", "Exercises", "What you proved", "Go further"]
 # Chapters that are still to ask, answer and set exercises as the others do.
-OLD_FORM = frozenset({*range(6, 17)})
+OLD_FORM = frozenset({*range(10, 17)})
 FORBIDDEN_TAGS = ("nbval-skip", "skip-execution")
 CELL_LINES = 25
 COLUMNS = 88
