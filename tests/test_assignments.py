@@ -171,7 +171,7 @@ def solved(request):
     found = assignment(request.cls.name)
     # The slow originals among the wrong answers get their zero, and are not stopped,
     # where other tests run beside them; one worker answers all of them.
-    limits = sandbox.Limits(call_seconds=120, total_seconds=3600)
+    limits = sandbox.Limits(call_seconds=600, total_seconds=3600)
     grading = runner.Grading(found, cells(found.solution), limits)
     grading._end = lambda: None  # it ends below, after the wrong answers
     yield grading, grading.grade("a secret of the tests")
