@@ -7,8 +7,6 @@ import notebook_factory as factory
 import pytest
 from nbformat import v4
 
-from tools import address, chapters
-from tools.chapters import ROOT
 from tools.notebooks import exercises, form
 
 IMAGE = v4.new_output("display_data", data={"image/png": "aGVsbG8="})
@@ -566,15 +564,3 @@ def test_a_broken_notebook_is_one_line(house, text, capsys):
     assert len((out + err).splitlines()) == 1
     assert "05-tiny.ipynb: not " in out + err
     assert path.read_text() == text
-
-
-@pytest.mark.parametrize("number", sorted(form.OLD_FORM))
-def test_a_chapter_that_is_excused_needs_it(monkeypatch, number):
-    (path,) = (ROOT / "notebooks").glob(f"{number:02}-*.ipynb")
-    notebook = chapters.read(path)
-    text = path.read_text(encoding="utf-8")
-    repository = address.repository(ROOT)
-    monkeypatch.setattr(form, "OLD_FORM", frozenset())
-    assert form.problems(form.Chapter(path, text, notebook, repository)), (
-        f"{path.name} is in the learner's form. Fix: take it from form.OLD_FORM"
-    )

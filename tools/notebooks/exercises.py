@@ -30,14 +30,9 @@ def section(cells: list[nbformat.NotebookNode]) -> range:
 
 
 def problems(
-    cells: list[nbformat.NotebookNode], fewest: bool = True
+    cells: list[nbformat.NotebookNode],
 ) -> Iterator[tuple[int | None, str, str]]:
-    """What is wrong with the exercises: (a cell's index or None, what, how to fix it).
-
-    Args:
-        cells: the notebook's cells.
-        fewest: whether there must be as many as a chapter has.
-    """
+    """What is wrong with the exercises: (cell's index or None, what, how to fix it)."""
     where = section(cells)
     for index, cell in enumerate(cells):
         if "solution" in chapters.tags(cell) and index not in where:
@@ -55,7 +50,7 @@ def problems(
         for place in solution[-1:]:
             for problem, _ in unasserted(cells[place].source, "solution"):
                 yield place, problem, "let it assert its own result"
-    if fewest and where and len(found) < FEWEST:
+    if where and len(found) < FEWEST:
         yield where[0], f"{len(found)} exercises", f"have {FEWEST} or more"
 
 

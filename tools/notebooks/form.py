@@ -24,8 +24,6 @@ from tools.notebooks.assertions import unasserted
 
 GOALS = "**You will**"
 SECTIONS = ["What breaks", "On a GPU", "Exercises", "What you proved", "Go further"]
-# Chapters that are still to ask, answer and set exercises as the others do.
-OLD_FORM = frozenset({*range(10, 17)})
 FORBIDDEN_TAGS = ("nbval-skip", "skip-execution")
 CELL_LINES = 25
 COLUMNS = 88
@@ -58,12 +56,6 @@ class Chapter:
     def cells(self) -> list[nbformat.NotebookNode]:
         """The notebook's cells."""
         return self.notebook.cells
-
-    @property
-    def in_old_form(self) -> bool:
-        """Whether it need not ask, answer and set exercises yet."""
-        found = chapters.NAME.fullmatch(self.path.name)
-        return found is not None and int(found["number"]) in OLD_FORM
 
     def code(self) -> Iterator[tuple[int, nbformat.NotebookNode]]:
         """The code cells with their indices."""
@@ -122,8 +114,6 @@ def sections(chapter: Chapter) -> Iterator[Problem]:
     titles = [text for _, text in found if text in SECTIONS]
     for section in SECTIONS:
         count = titles.count(section)
-        if section == exercises.SECTION and chapter.in_old_form and not count:
-            continue
         if count != 1:
             problem = (
                 f"{count} sections `## {section}`" if count else f"no `## {section}`"
@@ -207,8 +197,6 @@ def guesses(chapter: Chapter) -> Iterator[Problem]:
     """Each question in italics has options, an output, an answer and an assertion."""
     found = list(questions.questions(chapter.notebook))
     yield from (x.args for x in found if isinstance(x, questions.Unclear))
-    if chapter.in_old_form:
-        return
     for index, text in questions.unanswered(chapter.notebook):
         fix = "give it options and a `predict` cell, or ask without italics"
         yield index, f"nothing answers {text[:50]!r}", fix
@@ -216,7 +204,7 @@ def guesses(chapter: Chapter) -> Iterator[Problem]:
 
 def exercise(chapter: Chapter) -> Iterator[Problem]:
     """The exercises have hints, and solutions that are asserted."""
-    yield from exercises.problems(chapter.cells, fewest=not chapter.in_old_form)
+    yield from exercises.problems(chapter.cells)
 
 
 def canonical(chapter: Chapter) -> Iterator[Problem]:
