@@ -316,6 +316,27 @@ def test_interrupting_a_kernel_kills_the_process_and_the_kernel_lives(kernel, tm
     assert kernel.run("%%process\nprint('alive')") == {"stdout": "alive\n"}
 
 
+# --- lean ----------------------------------------------------------------------------
+
+
+def test_a_lean_process_finds_only_what_it_uses():
+    names = {}
+    exec(snippet("lean"), names)
+    ask = """
+from importlib.util import find_spec
+print("engine" if "lean-" not in find_spec("jax").origin else "hidden")
+try:
+    import torch
+except ImportError:
+    print("not there")
+"""
+    env = {**os.environ, "PYTHONPATH": names["lean"]("jax")}
+    process = subprocess.run(
+        [sys.executable, "-c", ask], env=env, capture_output=True, text=True, check=True
+    )
+    assert process.stdout.split("\n")[:2] == ["engine", "not there"]
+
+
 # --- quiet_start -------------------------------------------------------------------
 
 QUIET = """
