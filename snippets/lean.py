@@ -5,8 +5,8 @@ import tempfile
 def lean(*used):
     """A folder for PYTHONPATH that makes processes start faster.
 
-    Keras imports what is installed, also what it does not use. Here a module of the same
-    name, found first, says that it is not installed; those that are `used` are spared.
+    Keras imports what is installed, also what it does not use. A module of the same
+    name, found first, says that it is not there; those that are `used` are spared.
     """
     unused = {"jax", "matplotlib", "pandas", "sklearn", "tensorflow", "torch"} - {*used}
     folder = pathlib.Path(tempfile.mkdtemp(prefix="lean-"))
