@@ -15,6 +15,7 @@ from book_site import (
     troubleshooting,
 )
 from docutils import nodes
+from nbformat import v4
 
 from tools import chapters
 from tools.errors import UserError
@@ -204,3 +205,20 @@ def test_a_correction_that_does_not_hold_is_named(chapter, page, changes, proble
 )
 def test_the_date_of_a_page_is_readable(date, text):
     assert corrections.readable(date) == text
+
+
+PICTURE = v4.new_output("display_data", data={"image/png": ""})
+
+
+@pytest.mark.parametrize(
+    ("source", "outputs", "tags", "says"),
+    [
+        ("# @title Set-up: all", [], ["setup"], "the set-up code"),
+        ("# @title Start them\nstart()", [], [], "the code: Start them"),
+        ("plt.plot(x)", [PICTURE], [], "the code of the figure"),
+        ("def helper():\n    pass", [], [], "the code"),
+    ],
+)
+def test_a_fold_says_what_it_holds(source, outputs, tags, says):
+    cell = v4.new_code_cell(source, outputs=outputs, metadata={"tags": tags})
+    assert chapter_pages.hidden(cell) == says

@@ -3,7 +3,7 @@
 - The title carries the chapter's number, which stands in the file's name.
 - A cell tagged `claim` shows its sentence in a banner above the code that asserts it.
   The banner has a permanent address, and prose refers to it with {ref}`claim-3-4`.
-- The folded set-up cell is labelled as such, and so is the folded code of a figure.
+- A folded cell says what it holds: the set-up, a figure's code, or what its title names.
 - A cell that writes a file which is not Python is coloured as what it writes.
 - A link to another page of the site, which a notebook must write in full, leads to that
   page wherever the site is read, offline too.
@@ -31,6 +31,7 @@ from tools import address, chapters
 from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
+TITLED = re.compile(r"# @title (.+)")
 WRITTEN = re.compile(r"%%writefile (?:-a )?\S+(\.\w+)\n")
 LANGUAGES = {".sbatch": "bash", ".yaml": "yaml"}  # by the file's suffix
 
@@ -111,9 +112,9 @@ class ChapterPage(SphinxTransform):
     def label_fold(self, node: nodes.container, cell: nbformat.NotebookNode) -> None:
         """Say on a fold what it hides."""
         if "hide_mode" in node:
-            what = "set-up code" if chapters.is_setup(cell) else "code of the figure"
-            node["prompt_show"] = f"Show the {what}"
-            node["prompt_hide"] = f"Hide the {what}"
+            what = hidden(cell)
+            node["prompt_show"] = f"Show {what}"
+            node["prompt_hide"] = f"Hide {what}"
 
     def colour(self, cell: nodes.container) -> None:
         """Name the language of a file that a cell writes."""
@@ -144,6 +145,17 @@ class ChapterPage(SphinxTransform):
         standard.labels[claim.anchor] = (docname, claim.anchor, f"Claim {claim.label}")
         standard.anonlabels[claim.anchor] = (docname, claim.anchor)
         return banner
+
+
+def hidden(cell: nbformat.NotebookNode) -> str:
+    """What a folded cell holds, in words: its own title, or what it is."""
+    if chapters.is_setup(cell):
+        return "the set-up code"
+    titled = TITLED.match(cell.source)
+    if titled:
+        return f"the code: {titled[1]}"
+    draws = any("image/png" in output.get("data", {}) for output in cell.outputs)
+    return "the code of the figure" if draws else "the code"
 
 
 def setup(app: Sphinx) -> None:
