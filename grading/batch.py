@@ -64,21 +64,27 @@ def key(digest: str, assignment: Assignment, settings: dict) -> str:
     return parts.hexdigest()
 
 
-def known(out: Path) -> dict[str, str]:
-    """Whose each file was on the last run, by its path below the submissions.
+def known(out: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Whose each file was on the last run, and where its results lie.
 
     Args:
         out: the folder of results; what can't be read in it is left out.
+
+    Returns:
+        The students, and the names of their folders, both by the file's path below the
+        submissions.
     """
-    found: dict[str, str] = {}
+    students: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for path in sorted(out.glob(f"{STUDENTS}/*/{GRADED}")):
         record = _record(path)
         place, student = record.get("place"), record.get("student")
         if isinstance(place, str) and isinstance(student, str):
             student = text.one_line(student).strip()
-            if place and student:
-                found.setdefault(place, student)
-    return found
+            if place and student and place not in students:
+                students[place] = student
+                folders[place] = path.parent.name
+    return students, folders
 
 
 def grade_all(

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from grading import batch, cgroup, probe, sandbox, submissions
+from grading import batch, cgroup, probe, sandbox, shards, submissions
 from grading.author import masters
 from grading.parallel import ENDS
 from grading.reports import gradescope, manual, pages
@@ -55,6 +55,13 @@ def add_grade(commands) -> None:
         type=int,
         help="how many at a time (default: one a core, as far as memory goes)",
     )
+    parser.add_argument(
+        "--shard",
+        type=shards.parse,
+        metavar="K/N",
+        help="grade a part of the folder, such as 2/8, and write no reports; after all "
+        "parts, the same command without --shard writes them",
+    )
     usual = sandbox.Limits()
     for name, default, text in (
         ("cell-seconds", usual.cell_seconds, "wall time of a cell"),
@@ -78,7 +85,9 @@ def grade(options: argparse.Namespace) -> int:
     groups, bounds = kernel_bounds() if options.program else (None, "")
     path = masters.find_master(options.assignment)
     out = options.out or Path(OUT, path.stem)
-    found = submissions.find(options.submissions, path.stem, batch.known(out))
+    if options.shard:
+        check_secret(out, options.seed)
+    found = submissions.find(options.submissions, path.stem, *batch.known(out))
     probe.check()
     assignment = masters.build(path)
     inside = options.submissions.resolve()
@@ -88,7 +97,8 @@ def grade(options: argparse.Namespace) -> int:
             "Fix: name another folder with --out."
         )
     out.mkdir(parents=True, exist_ok=True)
-    manual.read(out / "manual.csv", assignment)  # if broken, say so before
+    if not options.shard:
+        manual.read(out / "manual.csv", assignment)  # if broken, say so before
     limits = sandbox.Limits(
         cell_seconds=options.cell_seconds,
         call_seconds=options.call_seconds,
@@ -104,7 +114,8 @@ def grade(options: argparse.Namespace) -> int:
     jobs = options.jobs or workers.count(limits.memory_bytes)
     if not options.jobs and jobs < workers.cores():
         progress(f"{jobs} at a time: each may take {options.memory_gib:g} GiB.")
-    work = (found, assignment, out, limits, seed(out, options.seed), jobs)
+    part = options.shard.of(found) if options.shard else found
+    work = (part, assignment, out, limits, seed(out, options.seed), jobs)
     try:
         with ends_on_signals():
             all_graded = batch.grade_all(*work, progress, groups)
@@ -113,6 +124,12 @@ def grade(options: argparse.Namespace) -> int:
             "interrupted: what is graded is kept; the same command goes on from it"
         )
         return 130
+    if options.shard:
+        print(
+            f"part {options.shard}: {len(part)} of {len(found)} submissions. When all "
+            "parts are done, the same command without --shard writes the reports."
+        )
+        return 0
     for name in batch.remove_stale(out, found):
         progress(f"{name}: no longer there, its results are removed")
     written = pages.write(out, all_graded, assignment)
@@ -176,6 +193,20 @@ def seed(out: Path, given: str | None) -> str:
             "is drawn, and all are graded again."
         )
     return kept
+
+
+def check_secret(out: Path, given: str | None) -> None:
+    """See that all parts of a folder draw the same hidden inputs.
+
+    Raises:
+        UserError: there is no secret yet, so each part would draw its own.
+    """
+    if not given and not (out / SEED_FILE).exists():
+        raise UserError(
+            f"--shard: there is no secret in {out / SEED_FILE}, so each part would "
+            "draw its own hidden inputs. Fix: name the same secret for all parts with "
+            "--seed, or write that file first."
+        )
 
 
 def add_assign(commands) -> None:

@@ -60,7 +60,10 @@ class Content:
 
 
 def find(
-    folder: Path, assignment: str, known: dict[str, str] | None = None
+    folder: Path,
+    assignment: str,
+    known: dict[str, str] | None = None,
+    kept: dict[str, str] | None = None,
 ) -> list[Submission]:
     """The submissions in a folder, as downloaded from a learning platform and unpacked.
 
@@ -72,6 +75,8 @@ def find(
         assignment: its name; what the file's name repeats of it is left out.
         known: the students of an earlier run, by their files' paths below the folder;
             they keep their names, whoever comes later.
+        kept: the names of their folders of results, in the same way. Without them, two
+            parts of a folder could take the same one.
 
     Raises:
         UserError: there is no such folder, or no notebook in it.
@@ -90,8 +95,7 @@ def find(
     problems |= _without_notebook(folder, {place.parts[0] for place in problems})
     places = sorted(problems)
     students = _students(places, assignment, known or {}, problems)
-    taken: set[str] = set()
-    folders = {place: _free(folder_name(name), taken) for place, name in students}
+    folders = _folders(students, kept or {})
     return [
         Submission(name, folder / place, folders[place], str(place), problems[place])
         for place, name in sorted(students)
@@ -192,6 +196,20 @@ def _students(
             wanted = short if alone else name(place, short=False)
             found.append((place, _free(wanted, taken)))
     return found
+
+
+def _folders(students: list[tuple[Path, str]], kept: dict[str, str]) -> dict[Path, str]:
+    """The folder of each student's results: first those that an earlier run made."""
+    taken: set[str] = set()
+    folders = {}
+    for place, name in sorted(students):
+        own, folder = kept.get(str(place), ""), folder_name(name)
+        if own == folder or re.fullmatch(rf"{re.escape(folder)} \(\d+\)", own):
+            folders[place] = _free(own, taken)
+    for place, name in sorted(students):
+        if place not in folders:
+            folders[place] = _free(folder_name(name), taken)
+    return folders
 
 
 def _name(place: Path, assignment: str, short: bool, is_folder: bool) -> str:
