@@ -13,6 +13,7 @@ from pathlib import Path
 
 from grading import batch, cgroup, probe, sandbox, shards, submissions
 from grading.author import masters
+from grading.course import counting, decisions, lateness, roster
 from grading.parallel import ENDS
 from grading.reports import gradescope, manual, pages
 from tools import files, workers
@@ -62,6 +63,7 @@ def add_grade(commands) -> None:
         help="grade a part of the folder, such as 2/8, and write no reports; after all "
         "parts, the same command without --shard writes them",
     )
+    add_course(parser)
     usual = sandbox.Limits()
     for name, default, text in (
         ("cell-seconds", usual.cell_seconds, "wall time of a cell"),
@@ -78,6 +80,47 @@ def add_grade(commands) -> None:
     parser.set_defaults(run=grade)
 
 
+def add_course(parser: argparse.ArgumentParser) -> None:
+    """The options around an assignment: who is who, and what counts."""
+    parser.add_argument(
+        "--roster",
+        type=home,
+        help="a table with the columns number, name and mail: whose each file is",
+    )
+    parser.add_argument(
+        "--decisions",
+        type=home,
+        help="a table with the columns student, kind, value and reason (default: "
+        f"{decisions.FILE} beside the results, if it is there)",
+    )
+    parser.add_argument(
+        "--deadline", help="when it is due, in local time, such as 2026-12-01T23:59"
+    )
+    parser.add_argument(
+        "--late",
+        metavar="10%%/day",
+        help="what each day begun costs (default: nothing)",
+    )
+    parser.add_argument(
+        "--late-days", type=int, help="after how many days nothing counts any more"
+    )
+
+
+def course(options: argparse.Namespace, out: Path) -> counting.Course:
+    """What the options say of the course.
+
+    Raises:
+        UserError: one of them, or a table that they name, is broken.
+    """
+    return counting.Course(
+        roster.read(options.roster) if options.roster else None,
+        decisions.read(
+            options.decisions or out / decisions.FILE, bool(options.decisions)
+        ),
+        lateness.rule(options.deadline, options.late, options.late_days),
+    )
+
+
 def grade(options: argparse.Namespace) -> int:
     """Grade a folder of submissions and write the reports."""
     if options.jobs is not None and options.jobs < 1:
@@ -85,6 +128,7 @@ def grade(options: argparse.Namespace) -> int:
     groups, bounds = kernel_bounds() if options.program else (None, "")
     path = masters.find_master(options.assignment)
     out = options.out or Path(OUT, path.stem)
+    around = course(options, out)
     if options.shard:
         check_secret(out, options.seed)
     found = submissions.find(options.submissions, path.stem, *batch.known(out))
@@ -132,11 +176,11 @@ def grade(options: argparse.Namespace) -> int:
         return 0
     for name in batch.remove_stale(out, found):
         progress(f"{name}: no longer there, its results are removed")
-    written = pages.write(out, all_graded, assignment)
-    scores = [pages.total(one, written.marks) for one in all_graded]
+    written = pages.write(out, all_graded, assignment, around)
+    scores = [one.score for one in written.standings if one.graded and one.counts]
     print(
-        f"{len(scores)} submissions, {sum(scores) / len(scores):.1f} of "
-        f"{pages.maximum(assignment):g} points on average: {out / 'summary.html'}"
+        f"{len(all_graded)} submissions, {sum(scores) / len(scores):.1f} of "
+        f"{counting.maximum(assignment):g} points on average: {out / 'summary.html'}"
     )
     for line in written.lines:
         progress(line)

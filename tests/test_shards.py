@@ -116,6 +116,16 @@ def test_a_name_is_the_same_whichever_part_was_first(tmp_path):
         assert submissions.find(folder, "mini", known, kept) == whole
 
 
+def test_who_comes_late_takes_nobodys_folder(tmp_path):
+    (tmp_path / "a?b.ipynb").write_text("{}")
+    (first,) = submissions.find(tmp_path, "mini")
+    (tmp_path / "a*b.ipynb").write_text("{}")
+    known, kept = {first.place: first.student}, {first.place: first.folder}
+    found = submissions.find(tmp_path, "mini", known, kept)
+    assert [one.folder for one in found] == ["a_b (2)", "a_b"]
+    assert found[1] == first
+
+
 def test_what_an_earlier_run_knows_is_whose_and_where(handed_in):
     class_factory.grade(handed_in, SECRET)
     place = "correct_mini.ipynb"

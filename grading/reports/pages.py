@@ -17,12 +17,13 @@ import jinja2
 from grading import batch, text
 from grading.assignment import Assignment
 from grading.batch import Graded
+from grading.course import counting, lateness, roster
+from grading.course.counting import Course, Marks, Standing, earned, maximum
 from grading.reports import manual, table
-from grading.reports.manual import Key, Mark
+from grading.reports.manual import Mark
 from grading.runner import QuestionResult
 from tools import files
 
-Marks = dict[Key, Mark]
 BY_HAND = "manual.csv"
 RESULTS = "results.json"
 TEMPLATES = jinja2.Environment(
@@ -53,6 +54,7 @@ class Written:
     """What became of the reports."""
 
     marks: Marks  # that count
+    standings: list[Standing]  # what counts of each file
     lines: list[str]  # for the terminal: what could not be written, or does not count
 
 
@@ -66,25 +68,12 @@ def plain(name: str) -> str:
     return name.removeprefix("test_").replace("_", " ")
 
 
-TEMPLATES.filters.update(number=number, plain=plain)
+def capitalize_first(sentence: str) -> str:
+    """A sentence with a capital letter."""
+    return sentence[:1].upper() + sentence[1:]
 
 
-def earned(graded: Graded, question: QuestionResult, marks: Marks) -> float | None:
-    """The points of a question; None for one that a person has still to grade."""
-    if not question.manual:
-        return question.score
-    return marks.get((graded.submission.student, question.name), Mark(None)).points
-
-
-def total(graded: Graded, marks: Marks) -> float:
-    """All points that a student has so far."""
-    questions = graded.result.questions
-    return sum(earned(graded, question, marks) or 0.0 for question in questions)
-
-
-def maximum(assignment: Assignment) -> float:
-    """The points of a submission without a fault, from the tests and the questions."""
-    return sum(question.points for question in assignment.questions)
+TEMPLATES.filters.update(number=number, plain=plain, capitalize_first=capitalize_first)
 
 
 def gradescope(graded: Graded, marks: Marks) -> dict:
@@ -140,12 +129,28 @@ def hint(question: QuestionResult) -> str:
     return LOST if kinds <= {"slow", "lost"} else WRONG
 
 
-def feedback(graded: Graded, assignment: Assignment, marks: Marks) -> str:
-    """The page that a student gets: no hidden test, and nothing that one says."""
+def feedback(
+    graded: Graded,
+    assignment: Assignment,
+    marks: Marks,
+    standing: Standing | None = None,
+    course: Course | None = None,
+) -> str:
+    """The page that a student gets: no hidden test, and nothing that one says.
+
+    Args:
+        graded: the submission.
+        assignment: what it answers.
+        marks: given by hand.
+        standing: what counts of it; all, if it is not known.
+        course: the rule for being late.
+    """
     result = graded.result
+    if standing is None:
+        standing = alone(graded, marks)
     questions = []
     for question in result.questions:
-        points = earned(graded, question, marks)
+        points = standing.points(question, marks)
         hidden = [test for test in question.tests if test.hidden]
         mark = marks.get((graded.submission.student, question.name), Mark(None))
         questions.append(
@@ -163,6 +168,7 @@ def feedback(graded: Graded, assignment: Assignment, marks: Marks) -> str:
                 "comment": mark.comment,
                 "answer": graded.answers.get(question.name, ""),
                 "manual": question.manual,
+                "decided": question.name in standing.given,
             }
         )
     return TEMPLATES.get_template("feedback.html").render(
@@ -170,7 +176,10 @@ def feedback(graded: Graded, assignment: Assignment, marks: Marks) -> str:
         student=graded.submission.student,
         file=text.file_name(graded.submission.path.name),
         problem=result.problem,
-        score=total(graded, marks),
+        standing=standing,
+        handed_in=standing.handed_in and lateness.shown(standing.handed_in),
+        late=lateness.span(standing.late),
+        rule=str(course.rule) if course else "",
         most=maximum(assignment),
         complete=all(not question["open"] for question in questions),
         questions=questions,
@@ -178,26 +187,47 @@ def feedback(graded: Graded, assignment: Assignment, marks: Marks) -> str:
     )
 
 
-def grades(all_graded: list[Graded], assignment: Assignment, marks: Marks) -> str:
-    """grades.csv: a line for each student."""
+def alone(graded: Graded, marks: Marks) -> Standing:
+    """What counts of a submission of which nothing more is known: all of it."""
+    points = counting.total(graded, marks)
+    return Standing(graded, earned=points, score=points)
+
+
+def grades(
+    standings: list[Standing], assignment: Assignment, marks: Marks, course: Course
+) -> str:
+    """grades.csv: a line for each file, then one for each who handed in nothing."""
     names = [question.name for question in assignment.questions]
+    who = list(roster.COLUMNS) if course.people is not None else []
     rows: list[list[object]] = [
-        ["student", "score", "max_score", "complete", *names, "problem", "file"],
+        [
+            *("student", *who, "score", "max_score", "complete", *names, "earned"),
+            *("late_by", "counts", "decision", "problem", "file"),
+        ],
     ]
-    for graded in all_graded:
-        points = [earned(graded, one, marks) for one in graded.result.questions]
+    for one in standings:
+        points = _points(one, assignment, marks)
+        person = [getattr(one.person, name, "") for name in who]
         rows.append(
             [
-                graded.submission.student,
-                number(total(graded, marks)),
+                *(one.student, *person, number(one.score) if one.counts else ""),
                 number(maximum(assignment)),
-                "no" if None in points else "yes",
-                *("" if one is None else number(one) for one in points),
-                graded.result.problem,
-                text.file_name(graded.submission.path.name),
+                "no" if None in points and one.graded else "yes",
+                *("" if each is None else number(each) for each in points),
+                *(number(one.earned), lateness.span(one.late)),
+                *("yes" if one.counts else "no", one.why),
+                one.graded.result.problem if one.graded else counting.NOTHING,
+                text.file_name(one.graded.submission.path.name) if one.graded else "",
             ]
         )
     return table.dumps(rows)
+
+
+def _points(one: Standing, assignment: Assignment, marks: Marks) -> list[float | None]:
+    """The points of each question, as far as there are any."""
+    if one.graded is None:
+        return [one.given.get(question.name) for question in assignment.questions]
+    return [one.points(question, marks) for question in one.graded.result.questions]
 
 
 def question_rates(
@@ -264,10 +294,26 @@ def drawn(scores: list[float], most: float, rates: list[dict]) -> str:
         return ""
 
 
-def summary(all_graded: list[Graded], assignment: Assignment, marks: Marks) -> str:
-    """The teacher's page: the picture, each question, each student."""
-    scores = [total(graded, marks) for graded in all_graded]
+def summary(
+    standings: list[Standing],
+    assignment: Assignment,
+    marks: Marks,
+    course: Course,
+    lines: list[str],
+) -> str:
+    """The teacher's page: the picture, each question, each student.
+
+    Args:
+        standings: what counts.
+        assignment: what was answered.
+        marks: given by hand.
+        course: the roster, and the rule for being late.
+        lines: what is to be decided.
+    """
+    counted = [one for one in standings if one.graded and one.counts]
+    scores = [one.score for one in counted]
     most = maximum(assignment)
+    all_graded = [one.graded for one in counted]
     rates = question_rates(all_graded, assignment, marks)
     hardest = min(
         (rate for rate in rates if rate["share"] is not None),
@@ -285,31 +331,51 @@ def summary(all_graded: list[Graded], assignment: Assignment, marks: Marks) -> s
         hardest=hardest,
         picture=drawn(scores, most, rates),
         open=sum(
-            earned(graded, question, marks) is None
-            for graded in all_graded
-            for question in graded.result.questions
+            one.points(question, marks) is None
+            for one in counted
+            for question in one.graded.result.questions
         ),
-        rows=[
-            {
-                "student": graded.submission.student,
-                "page": f"{batch.STUDENTS}/{graded.submission.folder}/feedback.html",
-                "score": score,
-                "problem": graded.result.problem,
-                "errors": [cell for cell in graded.result.cells if cell.error],
-                "seconds": graded.result.seconds,
-            }
-            for graded, score in zip(all_graded, scores, strict=True)
-        ],
+        rule=str(course.rule),
+        lines=[text.one_line(line) for line in lines],
+        roster=course.people is not None,
+        absent=sum(one.graded is None for one in standings),
+        rows=[_row(one) for one in standings],
     )
 
 
-def write(out: Path, all_graded: list[Graded], assignment: Assignment) -> Written:
+def _row(one: Standing) -> dict:
+    """A student's row on the teacher's page."""
+    graded, page, cells = one.graded, "", []
+    if graded is not None:
+        cells = graded.result.cells
+        page = f"{batch.STUDENTS}/{graded.submission.folder}/feedback.html"
+    return {
+        "student": one.student,
+        "page": page,
+        "person": one.person,
+        "score": one.score if one.counts else None,
+        "instead": one.instead,
+        "late": lateness.span(one.late),
+        "why": one.why,
+        "problem": graded.result.problem if graded else counting.NOTHING,
+        "errors": [cell for cell in cells if cell.error],
+        "seconds": graded.result.seconds if graded else None,
+    }
+
+
+def write(
+    out: Path,
+    all_graded: list[Graded],
+    assignment: Assignment,
+    course: Course | None = None,
+) -> Written:
     """Write all reports; one that can't be written keeps no other back.
 
     Args:
         out: the folder of results; the table manual.csv in it is read.
         all_graded: the submissions. One whose page can't be written gets a problem.
         assignment: what they answer.
+        course: who is who, what was decided, and the rule for being late.
 
     Returns:
         The marks that a person has given and that count, and what to tell the teacher.
@@ -328,21 +394,26 @@ def write(out: Path, all_graded: list[Graded], assignment: Assignment) -> Writte
         },
     )
     marks, unmatched = manual.match(path, found, assignment, answers, last)
+    course = course or Course()
+    standings, undecided = counting.stand(all_graded, assignment, marks, course)
     lines = []
-    for graded in all_graded:
-        lines += write_student(out, graded, assignment, marks)
+    for one in standings:
+        if one.graded is not None:
+            lines += write_student(out, one, assignment, marks, course)
     pages = {
-        "grades.csv": lambda: grades(all_graded, assignment, marks),
-        "summary.html": lambda: summary(all_graded, assignment, marks),
+        "grades.csv": lambda: grades(standings, assignment, marks, course),
+        "summary.html": lambda: summary(
+            standings, assignment, marks, course, undecided
+        ),
     }
     lines += [said for name in pages if (said := attempt(out / name, pages[name]))]
-    lines += unmatched
+    lines += undecided + unmatched
     if unmatched or any(question.manual for question in assignment.questions):
         try:
             lines += _update(out, found, unmatched, all_graded, assignment, marks, last)
         except OSError as error:
             lines.append(f"{path}: can't be written ({error.strerror}).")
-    return Written(marks, [text.one_line(line) for line in lines])
+    return Written(marks, standings, [text.one_line(line) for line in lines])
 
 
 def _update(
@@ -367,13 +438,14 @@ def _update(
 
 
 def write_student(
-    out: Path, graded: Graded, assignment: Assignment, marks: Marks
+    out: Path, one: Standing, assignment: Assignment, marks: Marks, course: Course
 ) -> list[str]:
     """Write what a student and a platform read; lines about what could not be."""
+    graded = one.graded
     folder = batch.folder(out, graded.submission)
     pages = {
         RESULTS: lambda: json.dumps(gradescope(graded, marks), indent=1) + "\n",
-        "feedback.html": lambda: feedback(graded, assignment, marks),
+        "feedback.html": lambda: feedback(graded, assignment, marks, one, course),
     }
     lines = []
     for name, make in pages.items():
