@@ -96,6 +96,7 @@ def grade_all(
     jobs: int,
     progress: Callable[[str], None],
     groups: Groups | None = None,
+    only: str = "",
 ) -> list[Graded]:
     """Grade what is new or has changed.
 
@@ -108,12 +109,14 @@ def grade_all(
         jobs: how many to grade at the same time; the cores are shared out.
         progress: called with a line after each submission.
         groups: see parallel.grade.
+        only: a question. Then all are graded afresh, and of those that an earlier run
+            graded this question alone gets other points.
 
     Returns:
         One Graded for each submission, in their order.
 
     Raises:
-        UserError: the students' results have no place.
+        UserError: the students' results have no place, or there are none to mend.
     """
     _make_room(out)
 
@@ -124,14 +127,25 @@ def grade_all(
     settings["versions"] = versions()
     done: dict[Submission, Graded] = {}
     todo: list[tuple[Submission, Content, str]] = []
+    earlier: dict[Submission, Result] = {}
     for submission in found:
         content = _content(submission, assignment)
         wanted = key(content.digest, assignment, settings)
+        old = _to_mend(out, submission, content, assignment, only) if only else None
+        if old is not None:
+            earlier[submission] = old
+            todo.append((submission, content, wanted))
+            continue
         at_once = _without_grading(out, submission, content, wanted, assignment, say)
         if at_once:
             done[submission] = at_once
         else:
             todo.append((submission, content, wanted))
+    if only and found and not earlier:
+        raise UserError(
+            f"--only {only}: no earlier result in {out} is of these files. "
+            "Fix: grade without --only first, or see --out."
+        )
     before = sum(not one.fresh for one in done.values())
     say(f"{before} graded before, {len(todo)} to grade")
     work = [(content.cells, assignment, limits, seed) for _, content, _ in todo]
@@ -139,9 +153,16 @@ def grade_all(
     for number, (index, result) in enumerate(results, start=1):
         submission, content, wanted = todo[index]
         result = fit(result)
+        old = earlier.get(submission)
+        if old is not None and result.failed:
+            done[submission] = Graded(submission, old, content.answers, False)
+            say(f"{submission.student}: {only} keeps its points; {result.problem}")
+            continue
+        if old is not None:
+            result = _mended(old, result, only)
         done[submission] = Graded(submission, result, content.answers, True)
         again = "" if result.failed else wanted  # no key is that of a good result
-        _keep(out, submission, again, result, say)
+        _keep(out, submission, again, result, say, content.digest)
         problem = f"  {result.problem}" if result.problem else ""
         say(
             f"[{number}/{len(todo)}] {submission.student}: {result.score:g} points, "
@@ -186,12 +207,12 @@ def _without_grading(
     old = _earlier(record, wanted)
     if old is not None:
         if (record.get("place"), record.get("student")) != _whose(submission):
-            _keep(out, submission, wanted, old, say)
+            _keep(out, submission, wanted, old, say, content.digest)
         return Graded(submission, old, content.answers, fresh=False)
     if not content.problem:
         return None
     result = runner.empty_result(assignment, content.problem)
-    _keep(out, submission, wanted, result, say)
+    _keep(out, submission, wanted, result, say, content.digest)
     say(f"{submission.student}: {content.problem}")
     return Graded(submission, result, content.answers, fresh=True)
 
@@ -214,11 +235,12 @@ def _keep(
     wanted: str,
     result: Result,
     say: Callable[[str], None],
+    digest: str = "",
 ) -> None:
     """Keep a result for the next run; that it can't be kept harms nobody else."""
     data = dataclasses.asdict(result)
     place, student = _whose(submission)
-    record = {"key": wanted, "place": place, "student": student}
+    record = {"key": wanted, "place": place, "student": student, "digest": digest}
     record |= {"sum": _sum(data), "result": data}
     record |= {"answers": last_answers(out, submission)}
     try:
@@ -284,11 +306,54 @@ def _record(path: Path) -> dict:
 
 def _earlier(record: dict, wanted: str) -> Result | None:
     """The result of an earlier run, if it is still good."""
+    return _kept(record) if record.get("key") == wanted else None
+
+
+def _kept(record: dict) -> Result | None:
+    """The result of an earlier run, good or not; none if it can't be read."""
     try:
-        good = record["key"] == wanted and record["sum"] == _sum(record["result"])
-        return Result.from_json(record["result"]) if good else None
+        whole = record["sum"] == _sum(record["result"])
+        return Result.from_json(record["result"]) if whole else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def _to_mend(
+    out: Path,
+    submission: Submission,
+    content: Content,
+    assignment: Assignment,
+    only: str,
+) -> Result | None:
+    """The result of the same file from an earlier run, of which a question is mended.
+
+    Raises:
+        UserError: it has other questions than the assignment.
+    """
+    record = _record(folder(out, submission) / GRADED)
+    old = _kept(record)
+    if content.problem or old is None or old.failed:
+        return None
+    if not content.digest or record.get("digest") != content.digest:
+        return None
+    asked = [(one.name, one.manual, one.points) for one in assignment.questions]
+    had = [(one.name, one.manual, one.points) for one in old.questions]
+    if [one for one in asked if one[0] != only] != [
+        one for one in had if one[0] != only
+    ]:
+        raise UserError(
+            f"--only {only}: {submission.student} was graded with other questions, or "
+            "other points for them. Fix: grade without --only, or see --out."
+        )
+    return old
+
+
+def _mended(old: Result, new: Result, only: str) -> Result:
+    """A result in which one question is another's."""
+    fresh = {one.name: one for one in new.questions if one.name == only}
+    kept = {one.name: one for one in old.questions if one.name != only}
+    questions = [(kept | fresh)[one.name] for one in new.questions]
+    return dataclasses.replace(old, questions=questions)
 
 
 def remove_stale(out: Path, found: list[Submission]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grading import batch, cgroup, probe, sandbox, shards, submissions
+from grading.assignment import Assignment
 from grading.author import masters
 from grading.course import counting, decisions, lateness, roster
 from grading.parallel import ENDS
@@ -62,6 +63,12 @@ def add_grade(commands) -> None:
         metavar="K/N",
         help="grade a part of the folder, such as 2/8, and write no reports; after all "
         "parts, the same command without --shard writes them",
+    )
+    parser.add_argument(
+        "--only",
+        metavar="QUESTION",
+        help="grade all afresh, and take over the points of this question alone, such "
+        "as q3; the others keep theirs",
     )
     add_course(parser)
     usual = sandbox.Limits()
@@ -134,6 +141,8 @@ def grade(options: argparse.Namespace) -> int:
     found = submissions.find(options.submissions, path.stem, *batch.known(out))
     probe.check()
     assignment = masters.build(path)
+    if options.only:
+        check_question(assignment, options.only)
     inside = options.submissions.resolve()
     if out.resolve() == inside or inside in out.resolve().parents:
         raise UserError(
@@ -162,7 +171,7 @@ def grade(options: argparse.Namespace) -> int:
     work = (part, assignment, out, limits, seed(out, options.seed), jobs)
     try:
         with ends_on_signals():
-            all_graded = batch.grade_all(*work, progress, groups)
+            all_graded = batch.grade_all(*work, progress, groups, options.only or "")
     except KeyboardInterrupt:
         progress(
             "interrupted: what is graded is kept; the same command goes on from it"
@@ -253,6 +262,20 @@ def check_secret(out: Path, given: str | None) -> None:
         )
 
 
+def check_question(assignment: Assignment, name: str) -> None:
+    """See that a question can be graded again.
+
+    Raises:
+        UserError: it is none, or one that a person grades.
+    """
+    graded = [one.name for one in assignment.questions if not one.manual]
+    if name not in graded:
+        raise UserError(
+            f"--only {name}: no question that is graded here ({', '.join(graded)}). "
+            "Fix: name one; a mark by hand is mended in manual.csv."
+        )
+
+
 def add_assign(commands) -> None:
     """The command `assign`."""
     parser = commands.add_parser(
@@ -331,13 +354,18 @@ def try_sandbox(options: argparse.Namespace) -> int:
     return 0
 
 
+def commands() -> argparse.ArgumentParser:
+    """What the command line may say."""
+    parser = argparse.ArgumentParser(prog="python -m grading", description=main.__doc__)
+    added = parser.add_subparsers(required=True, metavar="COMMAND")
+    for add in (add_grade, add_assign, gradescope.add_zip, add_sandbox):
+        add(added)
+    return parser
+
+
 @command
 def main(argv: list[str] | None = None) -> int:
     """Make, grade and pack the assignments of the book."""
-    parser = argparse.ArgumentParser(prog="python -m grading", description=main.__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (add_grade, add_assign, gradescope.add_zip, add_sandbox):
-        add(commands)
-    options = parser.parse_args(argv)
+    options = commands().parse_args(argv)
     options.program = argv is None  # not called by a test
     return options.run(options)
