@@ -14,7 +14,7 @@ from pathlib import Path
 from grading import batch, cgroup, probe, sandbox, shards, submissions
 from grading.assignment import Assignment
 from grading.author import masters
-from grading.course import counting, decisions, lateness, roster
+from grading.course import counting, decisions, export, lateness, roster, totals
 from grading.parallel import ENDS
 from grading.reports import gradescope, manual, pages
 from tools import files, workers
@@ -358,7 +358,10 @@ def commands() -> argparse.ArgumentParser:
     """What the command line may say."""
     parser = argparse.ArgumentParser(prog="python -m grading", description=main.__doc__)
     added = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (add_grade, add_assign, gradescope.add_zip, add_sandbox):
+    for add in (
+        *(add_grade, export.add_export, totals.add_totals),
+        *(add_assign, gradescope.add_zip, add_sandbox),
+    ):
         add(added)
     return parser
 

