@@ -50,6 +50,7 @@ class TestResult:
     message: str = ""
     seconds: float = 0.0
     kind: str = "wrong"  # or "slow", or "lost" with the worker; empty if it passed
+    limit: str = ""  # what it broke, if it was slow: "a call may take 30 s"
 
 
 @dataclasses.dataclass
@@ -128,6 +129,7 @@ class Outcome:
 
     message: str = ""  # why it failed
     kind: str = ""  # see TestResult
+    limit: str = ""  # see TestResult
     lost: bool = False  # the worker is of no use any more
     asked: int = 0  # the number of the last request to it
 
@@ -276,6 +278,7 @@ class Grading:
             self._ready()  # was it this check, or harm done before?
             outcome = self.test(case)
         report.message, report.kind = outcome.message, outcome.kind
+        report.limit = outcome.limit
         report.passed = not outcome.kind
         report.seconds = time.monotonic() - start
 
@@ -296,6 +299,8 @@ class Grading:
                 if not report.passed and not report.message:
                     report.message = self.result.problem
                     report.kind = "slow" if error.slow else "lost"
+                    whole = f"all of it may take {self.limits.total_seconds:g} s"
+                    report.limit = whole if error.slow else ""
 
     def test(self, case) -> Outcome:
         """Run a test, in a process of its own.
@@ -336,7 +341,8 @@ class Grading:
         except WorkerLost as lost:
             message = f"your code did not survive this check: {lost}"
             kind = "slow" if lost.slow else "lost"
-            outcome = Outcome(message, kind, lost=True)
+            limit = f"a call may take {self.limits.call_seconds:g} s"
+            outcome = Outcome(message, kind, limit if lost.slow else "", lost=True)
         except RemoteError as error:
             outcome = Outcome(f"your code raised {error}", "wrong")
         except KeyError as error:

@@ -630,6 +630,30 @@ def test_students_are_told_of_what_kind_a_failure_is(kinds, said, not_said):
     assert said not in page
 
 
+def test_a_slow_answer_is_told_the_limit():
+    one = graded("anna")
+    (test,) = one.result.questions[0].tests[1:]
+    one.result.questions[0].tests[0].passed = True
+    test.kind = "slow"
+    page = pages.feedback(one, class_factory.mini(), {})
+    assert "Too slow: your answer takes too long on other inputs. Think" in page
+    test.limit = "a call may take 30 s"
+    page = pages.feedback(one, class_factory.mini(), {})
+    assert "too long on other inputs (a call may take 30 s). Think" in page
+
+
+def test_who_is_slow_on_hidden_inputs_only_reads_the_limit(tmp_path):
+    code = "def dense(inputs, units):\n    class Layer:\n        def count(self):"
+    code += "\n            import time\n            time.sleep(9 * (units > 1))"
+    code += "\n            return 2\n    return Layer()"
+    case = class_factory.case(code, answered=("q1",))
+    class_factory.write_all(tmp_path / "in", {"slow": case})
+    assert class_factory.grade(tmp_path, "--seed=x", "--call-seconds=2") == 0
+    page = (home(tmp_path / "out", "slow") / "feedback.html").read_text()
+    assert "too long on other inputs (a call may take 2 s)" in page
+    assert "sizes, signs" not in page
+
+
 # A second run.
 
 

@@ -36,8 +36,8 @@ TEMPLATES = jinja2.Environment(
 
 
 SLOW = (
-    "Your answer takes too long on other inputs: think of loops in Python, of work "
-    "that is done twice, of compiling again for each size."
+    "Too slow: your answer takes too long on other inputs{limit}. Think of loops in "
+    "Python, of work that is done twice, of compiling again for each size."
 )
 LOST = (
     "The process that ran your code did not survive: think of how much memory and how "
@@ -125,7 +125,8 @@ def hint(question: QuestionResult) -> str:
     if not kinds or not all(test.passed for test in others):
         return ""
     if kinds == {"slow"}:
-        return SLOW
+        limits = {test.limit for test in question.tests if test.hidden and test.limit}
+        return SLOW.format(limit=f" ({', '.join(sorted(limits))})" if limits else "")
     return LOST if kinds <= {"slow", "lost"} else WRONG
 
 
