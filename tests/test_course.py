@@ -1,6 +1,7 @@
 """The course around an assignment: who is who, how late, what a teacher decides."""
 
 import csv
+import dataclasses
 import datetime
 import io
 import os
@@ -392,6 +393,29 @@ def test_the_pages_show_what_counts_and_why(tmp_path):
     assert "score q1: 3, because: copied &amp; told" in feedback("1912")
     assert "3 of 4 points, as your teacher decided." in feedback("1912")
     assert "late by" not in feedback("1912")
+
+
+def test_bytes_that_are_no_text_harm_no_page(tmp_path):
+    names = ["1815 m\udcfcller\n/a", "1815 m\udcfcller\n/b", "\udcfc"]
+    files = [graded(tmp_path / "in", f"{name}.ipynb") for name in names]
+    files = [
+        dataclasses.replace(
+            one,
+            submission=dataclasses.replace(
+                one.submission, student=f"s{number}", folder=f"s{number}"
+            ),
+        )
+        for number, one in enumerate(files)
+    ]
+    shown = r"1815 m\xfcller\n/a.ipynb"
+    given = [decisions.Decision(2, "1815", "counts", shown, "asked")]
+    rows, page = reported(tmp_path / "out", *files, people=PEOPLE, decisions=given)
+    assert (rows["s0"]["counts"], rows["s1"]["counts"]) == ("yes", "no")
+    assert rows["s1"]["problem"] == ""
+    assert rf"since {shown} does" in page
+    assert r"\xfc.ipynb: whose is it?" in page
+    feedback = tmp_path / "out" / "students" / "s1" / "feedback.html"
+    assert f"since {shown} of yours does" in feedback.read_text()
 
 
 def test_the_command_takes_all_of_it(handed_in, capsys):

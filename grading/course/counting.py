@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 from pathlib import PurePath
 
+from grading import text
 from grading.assignment import Assignment
 from grading.batch import Graded
 from grading.course import decisions, roster
@@ -233,7 +234,7 @@ def _called(file: Graded) -> set[str]:
     """The names of a student and of the folder that a file lies in."""
     parts = PurePath(file.submission.place).parts
     folder = {parts[0], ADDED.sub("", parts[0])} if len(parts) > 1 else set()
-    return {file.submission.student} | folder
+    return {file.submission.student, *map(text.file_name, folder)}
 
 
 def _only(one: Decision, group: _Group, file: Graded | None) -> str:
@@ -288,7 +289,8 @@ def _file(place: str, group: _Group, groups: list[_Group]) -> Graded:
     """
     for other in groups:
         for file in other.files:
-            if " ".join(file.submission.place.split()) != place:
+            own = file.submission.place
+            if place not in (" ".join(own.split()), text.file_name(own)):
                 continue
             if other is not group:
                 if other.person is not None or group.person is None:
@@ -315,7 +317,7 @@ def _standings(group: _Group, marks: Marks, rule: Rule) -> list[Standing]:
     for file in group.files:
         one = Standing(file, group.person, times[file.submission.student])
         one.counts = file is chosen
-        one.instead = "" if one.counts else chosen.submission.place
+        one.instead = "" if one.counts else text.file_name(chosen.submission.place)
         one.late = rule.late(one.handed_in)
         one.given = group.given if one.counts else {}
         one.decided = group.decided if one.counts else []

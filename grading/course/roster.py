@@ -98,7 +98,7 @@ def match(found: list[Submission], people: list[Person], assignment: str) -> Who
             continue
         who = "; ".join(str(people[number]) for number in sorted(fits))
         reason = f"it could be {who}" if fits else "nobody's number, mail or name in it"
-        whose.lines.append(f"{one.place}: whose is it? {reason}")
+        whose.lines.append(f"{text.file_name(one.place)}: whose is it? {reason}")
     return whose
 
 
@@ -154,8 +154,8 @@ def turned(name: str) -> list[str]:
     return [" ".join(words[start:] + words[:start]) for start in range(len(words))]
 
 
-def flat(text: str) -> str:
+def flat(name: str) -> str:
     """A text of which only the words count, without case and accents."""
-    plain = unicodedata.normalize("NFKD", text)
+    plain = unicodedata.normalize("NFKD", name)
     plain = "".join(one for one in plain if not unicodedata.combining(one))
     return " ".join(WORD.findall(plain.casefold()))
