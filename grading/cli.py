@@ -26,11 +26,6 @@ OUT = "grades"
 SEED_FILE = "seed.txt"
 
 
-def home(path: str) -> Path:
-    """A path, `~` included, which make does not expand."""
-    return Path(path).expanduser()
-
-
 def add_grade(commands) -> None:
     """The command `grade`."""
     parser = commands.add_parser(
@@ -40,12 +35,14 @@ def add_grade(commands) -> None:
         "platform. A second run grades only what changed, and takes up what was filled "
         "in by hand.",
     )
-    parser.add_argument("submissions", type=home, metavar="SUBMISSIONS")
+    parser.add_argument("submissions", type=files.home, metavar="SUBMISSIONS")
     parser.add_argument(
         "assignment", help="its number or name, or the path of your own master"
     )
     parser.add_argument(
-        "--out", type=home, help=f"the folder of results (default: {OUT}/ASSIGNMENT)"
+        "--out",
+        type=files.home,
+        help=f"the folder of results (default: {OUT}/ASSIGNMENT)",
     )
     parser.add_argument(
         "--seed",
@@ -91,12 +88,12 @@ def add_course(parser: argparse.ArgumentParser) -> None:
     """The options around an assignment: who is who, and what counts."""
     parser.add_argument(
         "--roster",
-        type=home,
+        type=files.home,
         help="a table with the columns number, name and mail: whose each file is",
     )
     parser.add_argument(
         "--decisions",
-        type=home,
+        type=files.home,
         help="a table with the columns student, kind, value and reason (default: "
         f"{decisions.FILE} beside the results, if it is there)",
     )
@@ -287,12 +284,14 @@ def add_assign(commands) -> None:
         "--check", action="store_true", help="only report, change nothing"
     )
     parser.add_argument(
-        "--solutions", type=home, help="also write the solutions, into this folder"
+        "--solutions",
+        type=files.home,
+        help="also write the solutions, into this folder",
     )
     parser.add_argument("masters", nargs="*", help="which (default: all)")
     parser.add_argument(
         "--to",
-        type=home,
+        type=files.home,
         default=ROOT / "assignments",
         help="where to (default: assignments)",
     )

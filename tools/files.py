@@ -1,4 +1,4 @@
-"""Write a file whole or not at all."""
+"""Paths that are given, and files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import contextlib
 import os
 import tempfile
 from pathlib import Path
+
+
+def home(path: str) -> Path:
+    """A path, `~` included, which make does not expand."""
+    return Path(path).expanduser()
 
 
 def write_text(path: Path, text: str) -> None:

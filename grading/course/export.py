@@ -155,11 +155,13 @@ def add_export(commands) -> None:
         help="write the scores as Moodle or Canvas import them",
         description="Write the scores of an assignment as a platform imports them.",
     )
-    parser.add_argument("results", type=_home, help="such as grades/1-my-assignment")
+    parser.add_argument(
+        "results", type=files.home, help="such as grades/1-my-assignment"
+    )
     parser.add_argument("--to", required=True, choices=("moodle", "canvas"))
     scores.add_roster(parser)
     parser.add_argument(
-        "--gradebook", type=_home, help="as Canvas exported it, for --to canvas"
+        "--gradebook", type=files.home, help="as Canvas exported it, for --to canvas"
     )
     parser.add_argument(
         "--column",
@@ -167,14 +169,10 @@ def add_export(commands) -> None:
     )
     parser.add_argument(
         "--out",
-        type=_home,
+        type=files.home,
         help="where to (default: moodle.csv or canvas.csv beside grades.csv)",
     )
     parser.set_defaults(run=export)
-
-
-def _home(path: str) -> Path:
-    return Path(path).expanduser()
 
 
 def export(options: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from grading.course import roster
 from grading.course.roster import Person
 from grading.reports import table
+from tools import files
 from tools.errors import UserError
 
 FILE = "grades.csv"
@@ -93,7 +94,7 @@ def add_roster(parser: argparse.ArgumentParser) -> None:
     """The option that names the people."""
     parser.add_argument(
         "--roster",
-        type=lambda given: Path(given).expanduser(),
+        type=files.home,
         required=True,
         help="a table with the columns number, name and mail",
     )

@@ -44,17 +44,13 @@ def add_totals(commands) -> None:
         description="Write the totals of a course: each assignment, sum and share.",
     )
     parser.add_argument(
-        "results", type=_home, nargs="+", help="such as grades/1-x grades/2-y"
+        "results", type=files.home, nargs="+", help="such as grades/1-x grades/2-y"
     )
     scores.add_roster(parser)
     parser.add_argument(
-        "--out", type=_home, help=f"where to (default: {FILE} beside the folders)"
+        "--out", type=files.home, help=f"where to (default: {FILE} beside the folders)"
     )
     parser.set_defaults(run=write)
-
-
-def _home(path: str) -> Path:
-    return Path(path).expanduser()
 
 
 def write(options: argparse.Namespace) -> int:

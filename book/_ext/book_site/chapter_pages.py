@@ -3,7 +3,7 @@
 - The title carries the chapter's number, which stands in the file's name.
 - A cell tagged `claim` shows its sentence in a banner above the code that asserts it.
   The banner has a permanent address, and prose refers to it with {ref}`claim-3-4`.
-- A folded cell says what it holds: the set-up, a figure's code, or what its title names.
+- A folded cell says what it holds: the set-up, a figure's code, what its title says.
 - A cell that writes a file which is not Python is coloured as what it writes.
 - A link to another page of the site, which a notebook must write in full, leads to that
   page wherever the site is read, offline too.
