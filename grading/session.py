@@ -9,7 +9,6 @@ import selectors
 import sys
 import time
 from collections.abc import Callable
-from typing import NoReturn
 
 from grading import sandbox
 from grading.cgroup import Groups
@@ -20,6 +19,7 @@ CHUNK = 2**20  # bytes read at a time
 START_SECONDS = 60
 SHOWN = 4000  # bytes of what a cell prints that a report may show
 MAX_REPORT = 64 * 2**10  # bytes of what the worker may say of a cell that has run
+MAX_CALLS = 10_000  # calls of a test's functions while one question is answered
 
 
 class WorkerLost(Exception):
@@ -59,6 +59,9 @@ class Session:
         self.limits = limits
         self.number = 0
         self.printed = b""  # the start of what the last request printed
+        self.functions: dict[int, Callable] = {}  # that a test has sent, by number
+        self._resolve = None  # what stands for a handle in their arguments
+        self._calling = False  # one of them is running
         self.group = groups.make(limits) if groups else None
         self.place = place(limits, self.group.join if self.group else None)
         inside_requests, self.requests = os.pipe()
@@ -108,7 +111,8 @@ class Session:
 
         Args:
             request: `do` and the fields that are plain JSON.
-            values: the fields whose values are encoded.
+            values: the fields whose values are encoded. A function among them is called
+                here, with plain data, each time the student's code calls it.
             seconds: the time limit.
             resolve: what stands for a handle here.
 
@@ -117,6 +121,7 @@ class Session:
             RemoteError: the student's code raised an error.
             WorkerLost: the worker is gone.
         """
+        self._resolve = resolve
         message, arrays = self._ask(request, values, seconds)
         if message.get("missing") is True:
             raise KeyError(request.get("name"))
@@ -179,9 +184,11 @@ class Session:
         """Send a request and read its answer."""
         if self.requests < 0:
             raise WorkerLost("the worker is gone")
+        if self._calling:
+            raise TypeError("a function of a test has plain data only")
         self.number += 1
         frame = protocol.encode_message(
-            {**request, "number": self.number}, values, _refuse
+            {**request, "number": self.number}, values, self._lend
         )
         return self._exchange(frame, seconds, "running", largest)
 
@@ -192,13 +199,66 @@ class Session:
         doing: str,
         largest: int = MAX_REPORT,
     ) -> tuple[dict, list[bytes]]:
-        """Write a frame and read one, while what the student's code prints is taken."""
+        """Send a request and read its answer; do the calls that come in between."""
         if frame and self._readable():
             raise self._lost("it broke the protocol: it spoke without being asked")
-        reader = _Reader(largest, arrays=largest > MAX_REPORT)
         deadline = time.monotonic() + seconds
         self.place.go()
-        self.printed, printed = b"", 0
+        self.printed, self._printed = b"", 0
+        for _ in range(MAX_CALLS):
+            reader = _Reader(largest, arrays=largest > MAX_REPORT)
+            late = f"it was still {doing} after {seconds:.3g} s"
+            self._talk(frame, reader, deadline, late)
+            if reader.message.pop("number", None) != self.number:
+                raise self._lost("it broke the protocol: an answer to another question")
+            if "call" not in reader.message:
+                break
+            frame = self._call(reader.message, reader.arrays)
+        else:
+            raise self._lost(f"it called a function of the check {MAX_CALLS} times")
+        self.place.stop()
+        self._drain()
+        return reader.message, reader.arrays
+
+    def _lend(self, function: object) -> protocol.Function:
+        """What the worker gets for a function of a test.
+
+        Raises:
+            TypeError: it is none, and no plain data either.
+        """
+        if not callable(function):
+            raise TypeError(
+                f"a test can't send {type(function).__name__}. "
+                "Fix: send numbers, texts, lists, arrays or functions."
+            )
+        number = self.number * 1000 + len(self.functions)  # never used again
+        self.functions[number] = function
+        return protocol.Function(number)
+
+    def _call(self, message: dict, arrays: list[bytes]) -> bytes:
+        """The frame with what a function of the test returns to the worker."""
+        function, number = message["call"], {"number": self.number}
+        function = self.functions.get(function) if type(function) is int else None
+        try:
+            decoder = protocol.Decoder(arrays, self._resolve)
+            arguments = decoder.decode(message.get("arguments"))
+            named = decoder.decode(message.get("named"))
+        except (ProtocolError, RecursionError, MemoryError) as error:
+            raise self._lost(f"it broke the protocol: {error}") from None
+        except (TypeError, AttributeError):  # what is no value at all
+            raise self._lost("it broke the protocol: a call") from None
+        self._calling = True
+        try:
+            value = function(*arguments, **named)
+        except Exception as error:  # the student's code used it in another way
+            said = f"this function can't be called so ({type(error).__name__})"
+            return protocol.pack({**number, "error": said})
+        finally:
+            self._calling = False
+        return protocol.encode_message(number, {"value": value}, self._lend)
+
+    def _talk(self, frame: bytes, reader: _Reader, deadline: float, late: str) -> None:
+        """Write a frame and read one, while what the student's code prints is taken."""
         left = memoryview(frame)
         # Not epoll: a user has only so many of its watches, and a worker can take them.
         with selectors.PollSelector() as selector:
@@ -209,7 +269,6 @@ class Session:
             while not reader.complete:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
-                    late = f"it was still {doing} after {seconds:.3g} s"
                     raise self._lost(late, slow=True)
                 for key, _ in selector.select(min(remaining, 1)):
                     if key.fd == self.requests:
@@ -223,10 +282,10 @@ class Session:
                     wanted = CHUNK if key.fd == self.output else reader.wanted
                     part = os.read(key.fd, min(wanted, CHUNK))
                     if key.fd == self.output:
-                        printed += len(part)
+                        self._printed += len(part)
                         if len(self.printed) < SHOWN:
                             self.printed += part[:SHOWN]
-                        if printed > self.limits.output_bytes:
+                        if self._printed > self.limits.output_bytes:
                             megabytes = self.limits.output_bytes / 2**20
                             raise self._lost(f"it printed more than {megabytes:g} MiB")
                         if not part:
@@ -240,11 +299,6 @@ class Session:
                             ) from None
                     else:
                         raise self._lost("it ended the process")
-        if reader.message.pop("number", None) != self.number:
-            raise self._lost("it broke the protocol: an answer to another question")
-        self.place.stop()
-        self._drain()
-        return reader.message, reader.arrays
 
     def _drain(self) -> None:
         """Take what was printed before the answer came."""
@@ -319,11 +373,3 @@ class _Reader:
             self.complete = self._sizes is not None and len(self.arrays) == len(
                 self._sizes
             )
-
-
-def _refuse(value) -> NoReturn:
-    """Say that a test sends what it can't send."""
-    raise TypeError(
-        f"a test can send plain data only, and {type(value).__name__} is none. "
-        "Fix: send numbers, texts, lists or arrays."
-    )

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from grading import cli, probe, runner, sandbox, session
-from grading.answers import NotPlainData, Remote
+from grading.answers import Answers, NotPlainData, Remote
 from grading.inside.protocol import Handle
 from tools.chapters import ROOT
 from tools.errors import UserError
@@ -220,6 +220,108 @@ def test_attributes_methods_items_and_handles_as_arguments():
     )
     assert result.questions[1].score == 3
     assert result.questions[2].score == 1
+
+
+# Functions of a test, which the student's code calls.
+
+
+def call_here(source: str, use):
+    """What `use` makes of a notebook's names; it may send functions."""
+    worker = session.Session(LIMITS)
+    try:
+        assert worker.run(source, 20) is None
+        return use(Answers(worker, 5))
+    finally:
+        worker.close()
+
+
+def test_a_function_of_a_test_is_called_there():
+    seen = []
+
+    def note(*arguments, **named):
+        seen.append((arguments, named))
+        return np.float32(len(seen)), [len(seen)]
+
+    source = (
+        "def twice(note):\n    note(1, [2], text='x')\n    return note()\n"
+        "def held(note):\n    return note"
+    )
+
+    def use(env):
+        assert type(env["held"](note)) is Remote  # it is no value
+        return env["twice"](note)
+
+    assert call_here(source, use) == (2, [2])
+    assert seen == [((1, [2]), {"text": "x"}), ((), {})]
+
+
+def test_a_function_is_called_from_threads_one_after_the_other():
+    source = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "def all_of(f):\n"
+        "    with ThreadPoolExecutor(8) as pool: return list(pool.map(f, range(200)))"
+    )
+    found = call_here(source, lambda env: env["all_of"](lambda n: n * n))
+    assert found == [n * n for n in range(200)]
+
+
+@pytest.mark.parametrize(
+    "source, said",
+    [
+        ("def f(g): return g(1, 2)", "RuntimeError: this function can't be called so"),
+        ("def f(g): return g(object())", "can't be called so"),  # it has no value
+        ("def f(g): return g(type('', (), {'keys': 1}))", "can't be called so"),
+    ],
+)
+def test_a_wrong_call_is_an_error_of_the_students(source, said):
+    with pytest.raises(session.RemoteError, match=said):
+        call_here(source, lambda env: env["f"](lambda x: x + dict(**x)))
+
+
+def test_a_function_is_gone_with_its_test():
+    kept = "kept = []\ndef keep(f): kept.append(f)\ndef late(): return kept[0]()"
+
+    def use(env):
+        env["keep"](lambda: "a secret of this test")
+        env._session.functions.clear()  # the next test is another process
+        return env["late"]()
+
+    with pytest.raises(session.RemoteError, match="can't be called so"):
+        call_here(kept, use)
+
+
+def test_calls_without_end_come_to_an_end(monkeypatch):
+    endless = "def f(g):\n    while True: g()"
+    monkeypatch.setattr(session, "MAX_CALLS", 50)
+    with pytest.raises(session.WorkerLost, match="called a function of the check 50"):
+        call_here(endless, lambda env: env["f"](lambda: None))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "'call': 0",
+        "'call': [1]",
+        "'call': 1000, 'arguments': {'$': 'no'}",
+        "'call': 1000, 'arguments': [], 'named': {'$': 'function', 'number': 1}",
+    ],
+)
+def test_a_forged_call_ends_the_worker(message):
+    forge = (
+        "import worker, protocol, os, sys\n"
+        "def f(g):\n"
+        "    pipe = int(sys.argv[2])\n"
+        f"    text = {{'number': 1, {message}}}\n"
+        "    os.write(pipe, protocol.pack(text))\n"
+        "    return 1"
+    )
+    with pytest.raises(session.WorkerLost, match="broke the protocol"):
+        call_here(forge, lambda env: env["f"](lambda: None))
+
+
+def test_only_plain_data_and_functions_can_be_sent():
+    with pytest.raises(TypeError, match="can't send object"):
+        call_here("f = print", lambda env: env["f"](object()))
 
 
 # Cells.

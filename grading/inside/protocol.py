@@ -8,6 +8,9 @@ Values are plain data: None, bool, int, float, str, bytes, Ellipsis, list, tuple
 set, and NumPy arrays and scalars of numbers and booleans. What is none of these stays
 with the worker, and a handle (a number) stands for it. Nothing is ever unpickled.
 
+A test may send a function: it stays with the grader, and the worker gets its number. To
+call it the worker sends a frame with `call` before its answer, and waits for the reply.
+
 The grader must be able to read anything: whoever writes the student's code controls
 every byte that the worker sends. A message that breaks a rule raises ProtocolError.
 This file is copied into the sandbox; it imports nothing of the book.
@@ -55,6 +58,12 @@ class Handle:
     def __init__(self, number: int, kind: str = "object") -> None:
         self._number = number
         self._kind = kind
+
+
+class Function(Handle):
+    """Stands for a function that stays with the grader; the worker may call it."""
+
+    __slots__ = ()
 
 
 def pack(message: dict, encoder: Encoder | None = None) -> bytes:
@@ -113,6 +122,8 @@ class Encoder:
             raise ProtocolError("the value is too large or too deep")
         if value is None or isinstance(value, bool):
             return value
+        if isinstance(value, Function):
+            return self._marked("function", number=value._number)
         if isinstance(value, Handle):
             return self._marked("handle", number=value._number, kind=value._kind)
         array = as_array(value)
@@ -200,11 +211,14 @@ class Decoder:
     Args:
         arrays: the bytes of the frame's arrays.
         resolve: called with a Handle; returns what stands for it here.
+        borrow: called with a function's number; returns what calls it. Without it there
+            can be no function.
     """
 
-    def __init__(self, arrays: list[bytes], resolve) -> None:
+    def __init__(self, arrays: list[bytes], resolve, borrow=None) -> None:
         self.arrays = arrays
         self.resolve = resolve
+        self.borrow = borrow
         self.nodes = 0
         self.bytes = 0  # of arrays, counted each time one is used
 
@@ -250,6 +264,8 @@ class Decoder:
             if not isinstance(name, str):
                 raise ProtocolError("a handle without a kind")
             return self.resolve(Handle(number, name[:80]))
+        if kind == "function" and self.borrow is not None:
+            return self.borrow(value["number"])
         raise ProtocolError("an unknown kind of value")
 
     @staticmethod
