@@ -346,6 +346,37 @@ def test_a_broken_master_is_refused_with_its_place(old, new, said, tmp_path):
     assert said in str(error.value)
 
 
+HELPED = """def test_q3_hidden(env):
+    assert env["bytes_q3"] == Right().value
+
+
+class Right:
+    value = 4
+"""
+
+
+def test_a_class_below_a_hidden_test_serves_the_grader_alone(tmp_path):
+    text = class_factory.MINI.read_text()
+    test, hidden = text[text.index("def test_q3_bytes") :], "points: 1\nhidden: true\n"
+    test = test[: test.index("```")]
+    master = text.replace(
+        f'points: 1\n""" # END TEST CONFIG\n{test}',
+        f'{hidden}""" # END TEST CONFIG\n{HELPED}',
+    )
+    path = tmp_path / "mini.md"
+    path.write_text(master)
+    found = masters.build(path)
+    assert "class Right" in found.tests["q3"]
+    assert "class Right" not in masters.dumps(found.student)
+    case = runner.load_tests(found, "q3").test_cases[0]
+    case.body.call_func({"bytes_q3": 4})
+    with pytest.raises(AssertionError):
+        case.body.call_func({"bytes_q3": 5})
+    path.write_text(master.replace(hidden, "points: 1\n"))
+    with pytest.raises(masters.UserError, match="below a public test of q3"):
+        masters.build(path)
+
+
 def test_a_private_master_is_found_by_its_path(tmp_path):
     path = tmp_path / "mini.md"
     path.write_text(class_factory.MINI.read_text())

@@ -33,6 +33,7 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 ANSWER = "<!-- answer: {question} -->"
 OTTER_PLACEHOLDER = "_Type your answer here, replacing this text._"
 CHECKS = "# >>> checks"
+CLASS = "\n\n\nclass "  # what follows a hidden test, for all hidden tests of a question
 SECRETS = re.compile(r"(?i)#\s*(?:BEGIN|END)\s+(?:SOLUTION|TESTS?)|#\s*SOLUTION")
 CONFIG = """# ASSIGNMENT CONFIG
 init_cell: false
@@ -108,7 +109,7 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
     repository = address.repository(root)
     master = _read(path)
     questions = _questions(path, master)
-    parts = _otter(path, master)
+    parts = _otter(path, master, _take_classes(path, master))
     set_up = _set_up_cell(path, parts["student"], parts["public_tests"], root)
     for kind in ("student", "solution"):
         notebook = parts[kind]
@@ -187,8 +188,30 @@ def _questions(path: Path, master: nbformat.NotebookNode) -> list[Question]:
     return found
 
 
-def _otter(path: Path, master: nbformat.NotebookNode) -> dict:
-    """Let otter-grader take a master apart."""
+def _take_classes(path: Path, master: nbformat.NotebookNode) -> dict[str, str]:
+    """Take the classes out of hidden tests, in place: otter-grader loses them.
+
+    Returns:
+        The classes of each question, as text.
+    """
+    taken: dict[str, str] = {}
+    name = ""
+    for cell in master.cells:
+        if cell.cell_type == "raw" and cell.source.startswith("# BEGIN QUESTION"):
+            name = yaml.safe_load(cell.source)["name"]
+        if cell.cell_type == "code" and "# END TEST CONFIG" in cell.source:
+            cell.source, found, text = cell.source.partition(CLASS)
+            if found and "\nhidden: true\n" not in cell.source:
+                raise UserError(
+                    f"{path}: a class stands below a public test of {name}. "
+                    "Fix: put it below a hidden one, which sees it."
+                )
+            taken[name] = taken.get(name, "") + found + text
+    return taken
+
+
+def _otter(path: Path, master: nbformat.NotebookNode, classes: dict[str, str]) -> dict:
+    """Let otter-grader take a master apart; the grader's tests get their classes."""
     from otter.assign import main  # slow to import
 
     with tempfile.TemporaryDirectory() as folder:
@@ -206,6 +229,9 @@ def _otter(path: Path, master: nbformat.NotebookNode) -> dict:
 
         def tests(kind: str) -> dict[str, str]:
             folder = made / kind / "tests"
+            for name, text in classes.items() if kind == "autograder" else ():
+                with Path(folder, f"{name}.py").open("a", encoding="utf-8") as file:
+                    file.write(text)
             _tidy(path, folder)
             return {
                 test.stem: test.read_text(encoding="utf-8")
