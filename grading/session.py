@@ -213,6 +213,8 @@ class Session:
                 raise self._lost("it broke the protocol: an answer to another question")
             if "call" not in reader.message:
                 break
+            if not self.functions:
+                raise self._lost("it broke the protocol: a call of what is not there")
             frame = self._call(reader.message, reader.arrays)
         else:
             raise self._lost(f"it called a function of the check {MAX_CALLS} times")

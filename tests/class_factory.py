@@ -392,6 +392,13 @@ ATTACKS = {
         PIPE + frame('b\'{"number": 999, "error": null, "sizes": []}\''),
         says="an answer to another question",
     ),
+    "protocol-call-from-a-cell": case(
+        PIPE + "import gc\n"
+        "own = [one for one in gc.get_objects() if type(one) is dict]\n"
+        "number = next(one['current']['request'] for one in own if 'INSTALLS' in one)\n"
+        + frame("json.dumps({'number': number, 'call': 1, 'sizes': []}).encode()"),
+        says="a call of what is not there",
+    ),
     "protocol-half-a-frame": case(
         PIPE
         + "os.write(pipe, struct.pack('>I', 1000) + b'{')\nimport time\ntime.sleep(99)",

@@ -286,7 +286,7 @@ def test_a_function_is_gone_with_its_test():
         env._session.functions.clear()  # the next test is another process
         return env["late"]()
 
-    with pytest.raises(session.RemoteError, match="can't be called so"):
+    with pytest.raises(session.WorkerLost, match="what is not there"):
         call_here(kept, use)
 
 
