@@ -79,6 +79,26 @@ def test_no_way_left_says_how_to_get_one(bare_machine):
         chromium.get((lambda: False,))
 
 
+def test_a_driver_that_lacks_a_library_gets_it(bare_machine):
+    here = []
+    lacks = "libatomic.so.1: cannot open shared object file"
+    bare_machine.setattr(chromium, "driver_problem", lambda: "" if here else lacks)
+    bare_machine.setattr(installing, "install_package", lambda _: False)
+    with pytest.raises(UserError, match=r"libatomic.so.1.*apt-get install libatomic1"):
+        chromium.start_driver()
+    bare_machine.setattr(
+        installing, "install_package", lambda name: here.append(name) or True
+    )
+    chromium.start_driver()
+    assert here == ["libatomic1"]
+
+
+def test_the_driver_starts_here_and_a_broken_one_says_why(monkeypatch):
+    assert chromium.driver_problem() == ""
+    monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", "/no/such/node")
+    assert "/no/such/node" in chromium.driver_problem()
+
+
 def test_a_package_is_installed_by_root_only(bare_machine):
     bare_machine.setattr(chromium.os, "geteuid", lambda: 1000)
     bare_machine.setattr(installing, "succeeds", lambda *_: pytest.fail("ran"))

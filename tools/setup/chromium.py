@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,13 @@ HOW_TO_GET_ONE = (
     "no Chromium or Chrome was found, and none could be installed. "
     "Fix: install one (Debian: apt-get install chromium; any system: "
     "python -m playwright install chromium), or set CHROMIUM to its path."
+)
+
+
+DRIVER_LIBRARY = "libatomic1"  # what a bare Debian lacks for Playwright's driver
+HOW_TO_START_THE_DRIVER = (
+    "Playwright's driver does not start ({reason}). "
+    f"Fix: give it what it lacks (Debian: apt-get install {DRIVER_LIBRARY}, as root)."
 )
 
 
@@ -59,6 +67,31 @@ def find() -> str | None:
         if is_program(path):
             return path
     return find_download()
+
+
+def driver_problem() -> str:
+    """Why Playwright's driver, a program of its own, does not start; or nothing."""
+    done = subprocess.run(
+        [sys.executable, "-m", "playwright", "--version"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    said = " ".join(done.stderr.split())[-200:]
+    return (said or f"exit status {done.returncode}") if done.returncode else ""
+
+
+def start_driver() -> None:
+    """See that Playwright's driver starts; install what a bare Debian lacks for it.
+
+    Raises:
+        UserError: it does not start.
+    """
+    reason = driver_problem()
+    if reason and installing.install_package(DRIVER_LIBRARY):
+        reason = driver_problem()
+    if reason:
+        raise UserError(HOW_TO_START_THE_DRIVER.format(reason=reason))
 
 
 def find_download() -> str | None:
@@ -117,6 +150,7 @@ def launch_options() -> dict[str, object]:
 @command
 def main() -> None:
     """Print the path of a browser, after installing one if there is none."""
+    start_driver()
     print(get())
 
 
