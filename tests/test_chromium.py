@@ -1,11 +1,11 @@
-"""The search for a browser."""
+"""What the tests need that pip does not bring: a browser, and programs."""
 
 from __future__ import annotations
 
 import pytest
 
 from tools.errors import UserError
-from tools.setup import chromium, installing
+from tools.setup import chromium, installing, programs
 
 
 @pytest.fixture
@@ -113,3 +113,15 @@ def test_a_program_that_fails_or_is_missing_has_not_succeeded():
 
 def test_a_browser_is_here():
     assert chromium.get()
+
+
+def test_a_missing_program_is_installed_or_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(installing, "install_package", lambda _: False)
+    assert programs.main() == 1
+    said = "the tests call git, which is not here. Fix: install it (Debian: apt-get"
+    assert said in capsys.readouterr().err
+    monkeypatch.setattr(
+        installing, "install_package", lambda name: program(tmp_path / name)
+    )
+    assert programs.main() == 0

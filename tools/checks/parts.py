@@ -341,6 +341,7 @@ def choose(
         parts.append(Part("site", (module("tools.site.build", "--anew"),)))
     if others:
         steps = (
+            module("tools.setup.programs"),
             module("tools.setup.chromium"),
             module("grading", "sandbox", "--get", name="grading sandbox"),
             pytest_step("tests", others, options, folder),
