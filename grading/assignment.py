@@ -20,6 +20,16 @@ class Question:
     title: str  # the first words of its text
     manual: bool  # a person grades it
     points: float  # what a full answer is worth
+    minutes: int | None = None  # what it takes who has read the chapters
+    chapters: tuple[int, ...] = ()  # that it tests
+    extra: bool = False  # no part of the core
+    needs: tuple[str, ...] = ()  # whose answers, or given cells, it uses
+
+    @classmethod
+    def from_json(cls, data: dict) -> Question:
+        """The question that `dataclasses.asdict` and JSON took apart."""
+        lists = {key: tuple(data[key]) for key in ("chapters", "needs")}
+        return cls(**{**data, **lists})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,3 +48,18 @@ class Assignment:
     def file_name(self) -> str:
         """The student notebook's file name."""
         return f"{self.name}.ipynb"
+
+    @property
+    def core(self) -> list[Question]:
+        """The questions that everybody answers."""
+        return [one for one in self.questions if not one.extra]
+
+    @property
+    def extras(self) -> list[Question]:
+        """The questions that students choose from."""
+        return [one for one in self.questions if one.extra]
+
+    @property
+    def points(self) -> float:
+        """What the assignment is out of: the core's points. Nobody gets more."""
+        return sum(one.points for one in self.core)

@@ -24,6 +24,7 @@ import nbformat
 import yaml
 
 from grading.assignment import PLACEHOLDER, Assignment, Question
+from grading.author import about
 from tools import address
 from tools.chapters import ROOT
 from tools.errors import UserError
@@ -108,7 +109,8 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
         )
     repository = address.repository(root)
     master = _read(path)
-    questions = _questions(path, master)
+    questions = _questions(path, master, root)
+    about.take_out(path, master)
     parts = _otter(path, master, _take_classes(path, master))
     set_up = _set_up_cell(path, parts["student"], parts["public_tests"], root)
     for kind in ("student", "solution"):
@@ -117,7 +119,7 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
             if cell.cell_type == "code" and CHECKS in cell.source:
                 cell.source = set_up
                 cell.metadata = {"tags": ["hide-input", "setup"], "cellView": "form"}
-        _finish(path, notebook, questions, repository)
+        _finish(path, notebook, questions)
     _refuse_secrets(path, parts["student"])
     title = parts["student"].cells[0].source.partition("\n")[0].removeprefix("# ")
     points = {
@@ -127,7 +129,20 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
         dataclasses.replace(one, points=points.get(one.name, one.points))
         for one in questions
     ]
-    return Assignment(path.stem, title, questions, **parts)
+    assignment = Assignment(path.stem, title, questions, **parts)
+    for notebook in (assignment.student, assignment.solution):
+        about.put_in(notebook, questions)
+        _put_head(notebook, assignment, repository)
+    return assignment
+
+
+def questions(path: Path, root: Path = ROOT) -> list[Question]:
+    """The questions of a master, with what it says of them; nothing is made.
+
+    Raises:
+        UserError: the master is broken.
+    """
+    return _questions(path, _read(path), root)
 
 
 def dumps(notebook: nbformat.NotebookNode) -> str:
@@ -160,7 +175,7 @@ def _read(path: Path) -> nbformat.NotebookNode:
     return master
 
 
-def _questions(path: Path, master: nbformat.NotebookNode) -> list[Question]:
+def _questions(path: Path, master: nbformat.NotebookNode, root: Path) -> list[Question]:
     """The questions of a master, in order."""
     found: list[Question] = []
     for index, cell in enumerate(master.cells):
@@ -178,11 +193,16 @@ def _questions(path: Path, master: nbformat.NotebookNode) -> list[Question]:
             raise UserError(
                 f"{path}: two questions are called {name}. Fix: rename one."
             )
-        words = master.cells[index + 1].source.strip().partition("\n")[0]
+        words = "".join(cell.source for cell in master.cells[index + 1 : index + 2])
+        words = words.strip().partition("\n")[0]
         title = re.sub(r"[*_`#]", "", words).strip()
         found.append(
             Question(
-                name, title, bool(config.get("manual")), float(config.get("points", 0))
+                name,
+                title,
+                bool(config.get("manual")),
+                float(config.get("points", 0)),
+                **about.read(path, config, found, root),
             )
         )
     return found
@@ -319,10 +339,7 @@ def _set_up_cell(
 
 
 def _finish(
-    path: Path,
-    notebook: nbformat.NotebookNode,
-    questions: list[Question],
-    repository: address.Repository,
+    path: Path, notebook: nbformat.NotebookNode, questions: list[Question]
 ) -> None:
     """Give a notebook of otter's the book's form, in place."""
     cells = []
@@ -344,10 +361,19 @@ def _finish(
         cell.id = f"cell-{index + 1}"
         if "cellView" not in cell.metadata:
             cell.metadata = {}
-    first = cells[0]
+
+
+def _put_head(
+    notebook: nbformat.NotebookNode,
+    assignment: Assignment,
+    repository: address.Repository,
+) -> None:
+    """Write below the title, in place, where to open it and how large it is."""
+    first = notebook.cells[0]
     title, _, rest = first.source.partition("\n")
-    line = f"**[Open in Colab]({repository.colab(f'assignments/{path.stem}.ipynb')})**"
-    first.source = f"{title}\n\n{line}\n\n{rest.strip()}"
+    place = repository.colab(f"assignments/{assignment.file_name}")
+    parts = [title, f"**[Open in Colab]({place})**", about.summary(assignment)]
+    first.source = "\n\n".join(filter(None, [*parts, rest.strip()]))
 
 
 def _refuse_secrets(path: Path, notebook: nbformat.NotebookNode) -> None:

@@ -116,7 +116,7 @@ def read_assignment(path: Path) -> tuple[Assignment, str]:
     """The assignment that `pack` wrote, and its secret."""
     data = json.loads(path.read_text(encoding="utf-8"))
     empty = nbformat.v4.new_notebook()
-    questions = [Question(**one) for one in data["questions"]]
+    questions = [Question.from_json(one) for one in data["questions"]]
     assignment = Assignment(
         data["name"], data["title"], questions, empty, empty, data["tests"], {}
     )
