@@ -168,7 +168,16 @@ def grade_all(
             f"[{number}/{len(todo)}] {submission.student}: {result.score:g} points, "
             f"{result.seconds:.1f} s{problem}"
         )
+    for one in done.values():
+        _tell_extras(one.result, assignment)
     return [done[submission] for submission in found]
+
+
+def _tell_extras(result: Result, assignment: Assignment) -> None:
+    """Say of the questions of a result, maybe an earlier one, which are extras now."""
+    extras = {one.name for one in assignment.extras}
+    for question in result.questions:
+        question.extra = question.name in extras
 
 
 def _make_room(out: Path) -> None:

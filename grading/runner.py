@@ -62,6 +62,7 @@ class QuestionResult:
     manual: bool
     points: float  # what it is worth
     score: float = 0.0
+    extra: bool = False  # no part of the core
     tests: list[TestResult] = dataclasses.field(default_factory=list)
 
 
@@ -77,7 +78,7 @@ class Result:
 
     @property
     def score(self) -> float:
-        """The points of all tests that passed."""
+        """The points of all tests that passed, extras and all."""
         return sum(question.score for question in self.questions)
 
     @classmethod
@@ -101,7 +102,8 @@ def empty_result(assignment: Assignment, problem: str = "") -> Result:
     questions = []
     for question in assignment.questions:
         one = QuestionResult(
-            question.name, question.title, question.manual, question.points
+            *(question.name, question.title, question.manual, question.points),
+            extra=question.extra,
         )
         if not question.manual:
             one.tests = [

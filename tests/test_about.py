@@ -64,7 +64,7 @@ def test_students_read_them_below_the_titles(tmp_path):
 
 
 def test_without_extras_the_head_says_how_large_it_is(tmp_path):
-    keys = {name: "minutes: 5" for name in KEYS}
+    keys = dict.fromkeys(KEYS, "minutes: 5")
     head = masters.build(master(tmp_path, keys)).student.cells[0].source
     assert "*4 questions: about 20 minutes and 10 points.*" in head
 
@@ -97,7 +97,7 @@ WRONG = {
 @pytest.mark.parametrize("lines, said", WRONG.values(), ids=WRONG)
 def test_a_wrong_key_is_refused_with_its_question(lines, said, tmp_path):
     path = master(tmp_path, {"q2": lines})
-    with pytest.raises(UserError, match="mini.md, q2") as error:
+    with pytest.raises(UserError, match=r"mini\.md, q2") as error:
         masters.build(path)
     assert said in str(error.value) and "Fix: " in str(error.value)
 
@@ -112,7 +112,7 @@ def test_keys_need_a_text_below_them(tmp_path):
 
 
 def test_an_unknown_key_is_refused(tmp_path):
-    with pytest.raises(UserError, match="mini.md.*minuts"):
+    with pytest.raises(UserError, match=r"mini\.md.*minuts"):
         masters.build(master(tmp_path, {"q2": "minuts: 3"}))
     masters.build(master(tmp_path, {"q2": "all_or_nothing: true"}))
 

@@ -43,7 +43,8 @@ class Standing:
     instead: str = ""  # the place of the file that counts
     given: dict[str, float] = dataclasses.field(default_factory=dict)  # by question
     decided: list[Decision] = dataclasses.field(default_factory=list)
-    earned: float = 0.0
+    earned: float = 0.0  # extras and all, so it may be more than there is to get
+    capped: float = 0.0  # the same, or the core's points if these are less
     score: float = 0.0  # what counts
 
     @property
@@ -81,21 +82,28 @@ class _Group:
 
 
 def earned(graded: Graded, question: QuestionResult, marks: Marks) -> float | None:
-    """The points of a question; None for one that a person has still to grade."""
+    """The points of a question; None for one that a person has still to grade.
+
+    An extra to which nothing was written needs no mark: it was not chosen.
+    """
     if not question.manual:
         return question.score
-    return marks.get((graded.submission.student, question.name), Mark(None)).points
+    mark = marks.get((graded.submission.student, question.name), Mark(None))
+    if mark.points is None and question.extra:
+        chosen = graded.answers.get(question.name, "").strip()
+        return None if chosen else 0.0
+    return mark.points
 
 
 def total(graded: Graded, marks: Marks) -> float:
-    """All points that a student has so far."""
+    """All points that a student has so far, extras and all."""
     questions = graded.result.questions
     return sum(earned(graded, question, marks) or 0.0 for question in questions)
 
 
 def maximum(assignment: Assignment) -> float:
-    """The points of a submission without a fault, from the tests and the questions."""
-    return sum(question.points for question in assignment.questions)
+    """The points of a submission without a fault: the core's. Nobody gets more."""
+    return assignment.points
 
 
 def stand(
@@ -118,7 +126,7 @@ def stand(
     standings: dict[str, Standing] = {}
     absent = []
     for group in groups:
-        for one in _standings(group, marks, course.rule):
+        for one in _standings(group, marks, course.rule, maximum(assignment)):
             if one.graded is None:
                 absent.append(one)
             else:
@@ -301,12 +309,20 @@ def _file(place: str, group: _Group, groups: list[_Group]) -> Graded:
     raise _Refused(f"there is no file {place!r}")
 
 
-def _standings(group: _Group, marks: Marks, rule: Rule) -> list[Standing]:
-    """What counts of each file of a person; of none, that there is none."""
+def _standings(group: _Group, marks: Marks, rule: Rule, most: float) -> list[Standing]:
+    """What counts of each file of a person; of none, that there is none.
+
+    Args:
+        group: the files of the person.
+        marks: given by hand.
+        rule: for being late. It takes its share of what is left below the most.
+        most: the core's points, more than which nobody gets.
+    """
     if not group.files:
         one = Standing(None, group.person, given=group.given, decided=group.decided)
         one.earned = sum(group.given.values())
-        one.score = one.earned if group.score is None else group.score
+        one.capped = min(one.earned, most)
+        one.score = one.capped if group.score is None else group.score
         return [one]
     times = {
         file.submission.student: group.times.get(file.submission.student, _time(file))
@@ -323,8 +339,9 @@ def _standings(group: _Group, marks: Marks, rule: Rule) -> list[Standing]:
         one.decided = group.decided if one.counts else []
         points = [one.points(each, marks) or 0.0 for each in file.result.questions]
         one.earned = sum(points)
+        one.capped = min(one.earned, most)
         one.share = rule.share(one.late, group.forgiven)
-        one.score = one.earned * one.share
+        one.score = one.capped * one.share
         if group.score is not None and one.counts:
             one.score = group.score
         found.append(one)

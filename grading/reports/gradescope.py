@@ -241,7 +241,13 @@ def grade(base: Path) -> dict:
                 place=lambda limits, join: Container(folder),
             )
             result = grading.grade(seed)
-    return pages.gradescope(Graded(submission, result, content.answers, True), {})
+    graded = Graded(submission, result, content.answers, True)
+    return pages.gradescope(graded, {}, automatic(assignment))
+
+
+def automatic(assignment: Assignment) -> float:
+    """The points that are to be had here: Gradescope adds those of the core by hand."""
+    return sum(one.points for one in assignment.core if not one.manual)
 
 
 def add_zip(commands) -> None:

@@ -76,17 +76,22 @@ def capitalize_first(sentence: str) -> str:
 TEMPLATES.filters.update(number=number, plain=plain, capitalize_first=capitalize_first)
 
 
-def gradescope(graded: Graded, marks: Marks) -> dict:
+def gradescope(graded: Graded, marks: Marks, most: float) -> dict:
     """A submission's results in the form that Gradescope takes.
 
     Source: Gradescope's autograder specifications, "Output format".
+
+    Args:
+        graded: the submission.
+        marks: given by hand.
+        most: more points than this it can't get, whatever its tests say together.
     """
     tests = []
     for question in graded.result.questions:
         for place, test in enumerate(question.tests, start=1):
             tests.append(
                 {
-                    "name": f"{question.title} ({plain(test.name)})",
+                    "name": f"{titled(question)} ({plain(test.name)})",
                     "number": f"{question.name}.{place}",
                     "score": test.points if test.passed else 0.0,
                     "max_score": test.points,
@@ -96,11 +101,11 @@ def gradescope(graded: Graded, marks: Marks) -> dict:
                 }
             )
         points = earned(graded, question, marks)
-        if question.manual and points is not None:
-            mark = marks[graded.submission.student, question.name]
+        mark = marks.get((graded.submission.student, question.name))
+        if question.manual and points is not None and mark is not None:
             tests.append(
                 {
-                    "name": question.title,
+                    "name": titled(question),
                     "number": question.name,
                     "score": points,
                     "max_score": question.points,
@@ -109,13 +114,18 @@ def gradescope(graded: Graded, marks: Marks) -> dict:
                 }
             )
     results = {
-        "score": round(sum(test["score"] for test in tests), 4),
+        "score": round(min(most, sum(test["score"] for test in tests)), 4),
         "execution_time": round(graded.result.seconds, 2),
         "output": graded.result.problem,
         "stdout_visibility": "hidden",
         "tests": tests,
     }
     return text.everywhere(results)
+
+
+def titled(question: QuestionResult) -> str:
+    """A question's title, and whether it is an extra."""
+    return f"{question.title} (extra)" if question.extra else question.title
 
 
 def hint(question: QuestionResult) -> str:
@@ -148,7 +158,7 @@ def feedback(
     """
     result = graded.result
     if standing is None:
-        standing = alone(graded, marks)
+        standing = alone(graded, assignment, marks)
     questions = []
     for question in result.questions:
         points = standing.points(question, marks)
@@ -156,11 +166,13 @@ def feedback(
         mark = marks.get((graded.submission.student, question.name), Mark(None))
         questions.append(
             {
-                "title": question.title,
+                "title": titled(question),
+                "extra": question.extra,
                 "points": points,
                 "most": question.points,
                 "full": points is not None and points >= question.points,
                 "open": points is None,
+                "left_out": question.extra and points == 0,
                 "tests": [test for test in question.tests if not test.hidden],
                 "hidden": len(hidden),
                 "hidden_points": sum(test.points for test in hidden if test.passed),
@@ -182,16 +194,19 @@ def feedback(
         late=lateness.span(standing.late),
         rule=str(course.rule) if course else "",
         most=maximum(assignment),
+        extras=bool(assignment.extras),
+        extra_points=sum(one["points"] or 0 for one in questions if one["extra"]),
         complete=all(not question["open"] for question in questions),
         questions=questions,
         cells=[cell for cell in result.cells if cell.error],
     )
 
 
-def alone(graded: Graded, marks: Marks) -> Standing:
+def alone(graded: Graded, assignment: Assignment, marks: Marks) -> Standing:
     """What counts of a submission of which nothing more is known: all of it."""
     points = counting.total(graded, marks)
-    return Standing(graded, earned=points, score=points)
+    capped = min(points, maximum(assignment))
+    return Standing(graded, earned=points, capped=capped, score=capped)
 
 
 def grades(
@@ -234,7 +249,10 @@ def _points(one: Standing, assignment: Assignment, marks: Marks) -> list[float |
 def question_rates(
     all_graded: list[Graded], assignment: Assignment, marks: Marks
 ) -> list[dict]:
-    """For each question: what share of its points was earned, and which test failed."""
+    """For each question: what share of its points was earned, and which test failed.
+
+    Of an extra only those count who have points in it: the others chose other ones.
+    """
     rates = []
     for index, question in enumerate(assignment.questions):
         results = [graded.result.questions[index] for graded in all_graded]
@@ -242,6 +260,10 @@ def question_rates(
             earned(graded, result, marks)
             for graded, result in zip(all_graded, results, strict=True)
         ]
+        if question.extra:
+            pairs = zip(results, points, strict=True)
+            results = [result for result, one in pairs if one]
+            points = [one for one in points if one]
         known = [one for one in points if one is not None]
         failed = collections.Counter(
             test.name for result in results for test in result.tests if not test.passed
@@ -249,7 +271,10 @@ def question_rates(
         rates.append(
             {
                 "name": question.name,
-                "title": question.title,
+                "title": f"{question.title} (extra)"
+                if question.extra
+                else question.title,
+                "extra": question.extra,
                 "manual": question.manual,
                 "share": statistics.mean(known) / question.points if known else None,
                 "graded": len(known),
@@ -274,7 +299,8 @@ def picture(scores: list[float], most: float, rates: list[dict]) -> bytes:
         left.hist([min(score, most) for score in scores], bins, color="#0072b2")
         left.set(xlabel="points", ylabel="students", title="Scores", xlim=(0, most))
         left.yaxis.get_major_locator().set_params(integer=True)
-        known = [rate for rate in rates if rate["share"] is not None][::-1]
+        known = [one for one in rates if one["share"] is not None and not one["extra"]]
+        known = known[::-1]
         lost = [100 * (1 - rate["share"]) for rate in known]
         right.barh([rate["name"] for rate in known], lost, color="#d55e00")
         right.set(xlabel="points lost, %", title="By question", xlim=(0, 100))
@@ -317,7 +343,7 @@ def summary(
     all_graded = [one.graded for one in counted]
     rates = question_rates(all_graded, assignment, marks)
     hardest = min(
-        (rate for rate in rates if rate["share"] is not None),
+        (one for one in rates if one["share"] is not None and not one["extra"]),
         key=lambda rate: rate["share"],
         default=None,
     )
@@ -326,6 +352,8 @@ def summary(
         date=datetime.date.today().isoformat(),
         scores=scores,
         most=most,
+        extras=bool(assignment.extras),
+        capped=sum(one.earned > most for one in counted),
         median=statistics.median(scores),
         mean=statistics.mean(scores),
         rates=rates,
@@ -355,6 +383,7 @@ def _row(one: Standing) -> dict:
         "page": page,
         "person": one.person,
         "score": one.score if one.counts else None,
+        "earned": one.earned if one.earned > one.capped else None,
         "instead": one.instead,
         "late": lateness.span(one.late),
         "why": one.why,
@@ -445,7 +474,9 @@ def write_student(
     graded = one.graded
     folder = batch.folder(out, graded.submission)
     pages = {
-        RESULTS: lambda: json.dumps(gradescope(graded, marks), indent=1) + "\n",
+        RESULTS: lambda: (
+            json.dumps(gradescope(graded, marks, maximum(assignment)), indent=1) + "\n"
+        ),
         "feedback.html": lambda: feedback(graded, assignment, marks, one, course),
     }
     lines = []
