@@ -1,7 +1,6 @@
 """The gate of each assignment: what its solution, its starter and wrong answers score.
 
-The wrong answers stand in tests/wrong_answers: each redefines a question's names in the
-solution, and says how many points that question must then get.
+The wrong answers stand in tests/wrong_answers; how they are tried, in author/gates.py.
 """
 
 import copy
@@ -13,81 +12,20 @@ from pathlib import Path
 
 import class_factory
 import nbclient
-import nbformat
 import pytest
-import yaml
 
 from grading import runner, sandbox
 from grading.assignment import Assignment
-from grading.author import masters
+from grading.author import gates, masters
 from tools import chapters
 from tools.chapters import ROOT
 
 NAMES = [path.stem for path in masters.master_paths()]
-WRONG = Path(__file__).with_name("wrong_answers")
-SAVE = "import builtins; builtins.saved = dict(globals())"
-RESTORE = "import builtins; globals().update(builtins.saved)"
 
 
 @functools.cache
 def assignment(name: str) -> Assignment:
     return masters.build(ROOT / "assignments" / "masters" / f"{name}.md")
-
-
-def cells(notebook: nbformat.NotebookNode) -> list[runner.Cell]:
-    return [
-        runner.Cell(number, cell.source)
-        for number, cell in enumerate(notebook.cells, start=1)
-        if cell.cell_type == "code"
-    ]
-
-
-class Hollow:
-    """What a remote object is at its worst: it answers anything with another one."""
-
-    def __call__(self, *arguments, **named):
-        return Hollow()
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Hollow()
-
-    def __getitem__(self, key):
-        return Hollow()
-
-    def _refuse(self, *others):
-        raise TypeError("a remote object has no value")
-
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refuse
-    __len__ = __iter__ = __array__ = __float__ = __int__ = __contains__ = _refuse
-    __hash__ = None
-
-
-class AnyName(dict):
-    """An environment in which every name has the same value."""
-
-    def __init__(self, value) -> None:
-        self.value = value
-
-    def __getitem__(self, name):
-        return self.value
-
-    def get(self, name, default=None):
-        return self.value
-
-
-def passing(name: str, environment) -> list[str]:
-    """The tests that pass in an environment, here, without a worker."""
-    passed = []
-    for question in assignment(name).tests:
-        for case in runner.load_tests(assignment(name), question).test_cases:
-            try:
-                case.body.call_func(environment)
-            except Exception:
-                continue
-            passed.append(case.name)
-    return passed
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,10 +38,7 @@ def test_the_students_notebook_is_what_its_master_makes(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_test_passes_without_an_answer(name):
-    assert passing(name, {}) == []
-    assert passing(name, AnyName(Hollow())) == []
-    for value in (None, ..., float("nan"), [], {}, "", True, 0):
-        assert passing(name, AnyName(value)) == []
+    assert gates.empty_answers(assignment(name)) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -168,15 +103,8 @@ def test_code_is_tidy(name, kind):
 @pytest.fixture(scope="class")
 def solved(request):
     """The grading of a gate's solution, its worker still there, and its result."""
-    found = assignment(request.cls.name)
-    # The slow originals among the wrong answers get their zero, and are not stopped,
-    # where other tests run beside them; one worker answers all of them.
-    limits = sandbox.Limits(call_seconds=600, total_seconds=3600)
-    grading = runner.Grading(found, cells(found.solution), limits)
-    grading._end = lambda: None  # it ends below, after the wrong answers
-    yield grading, grading.grade("a secret of the tests")
-    if grading.session is not None:
-        grading.session.close()
+    with gates.solved(assignment(request.cls.name)) as found:
+        yield found
 
 
 class Gate:
@@ -185,12 +113,7 @@ class Gate:
     name = ""
 
     def test_the_solution_scores_full_marks(self, solved):
-        result = solved[1]
-        errors = [cell for cell in result.cells if cell.error]
-        failed = [t for q in result.questions for t in q.tests if not t.passed]
-        assert (result.problem, errors, failed) == ("", [], [])
-        wanted = sum(q.points for q in result.questions if not q.manual)
-        assert result.score == pytest.approx(wanted)
+        assert gates.solution(solved[1]) == []
 
     def test_grading_takes_little_more_than_the_cells(self, solved):
         result = solved[1]
@@ -203,49 +126,14 @@ class Gate:
         assert own < 90 * max(1, busy)
 
     def test_the_starter_runs_and_scores_nothing(self):
-        found = assignment(self.name)
-        grading = runner.Grading(found, cells(found.student), sandbox.Limits())
-        result = grading.grade("a secret of the tests")
-        assert [cell for cell in result.cells if cell.error] == []
-        passed = [t.name for q in result.questions for t in q.tests if t.passed]
-        assert (result.score, passed) == (0, [])
-        for question in result.questions:
-            for test in question.tests:
-                if not test.hidden:
-                    assert helpful(test.message), f"{test.name}: {test.message}"
+        assert gates.starter(assignment(self.name)) == []
 
-    def test_wrong_answers_score_what_they_deserve(self, solved, monkeypatch):
+    def test_wrong_answers_score_what_they_deserve(self, solved):
         grading, result = solved
-        questions = {question.name: question for question in result.questions}
-        answers = yaml.safe_load((WRONG / f"{self.name}.yml").read_text())
+        answers = gates.known_wrong_answers(self.name)
         graded = {answer["question"] for answer in answers}
-        assert graded == {one.name for one in questions.values() if not one.manual}
-        wrong = []
-        for number, answer in enumerate(answers, start=1):
-            monkeypatch.setenv(runner.SEED, str(1000 * number))
-            score = self.score(grading, answer)
-            points = answer["points"]  # or a list, where speed is near its limit
-            if score not in (points if isinstance(points, list) else [points]):
-                wrong.append(f"{answer['question']}, {answer['why']}: {score}")
-        assert wrong == []
-
-    def score(self, grading: runner.Grading, answer: dict) -> float:
-        """The points of a question whose answer is replaced by a wrong one."""
-        assert grading.session.run(SAVE, 10) is None
-        error = grading.session.run(answer["code"], 60)
-        assert error is None, (answer, error)
-        cases = grading.files[answer["question"]].test_cases
-        outcomes = [(case.points, grading.test(case)) for case in cases]
-        lost = [outcome.message for _, outcome in outcomes if outcome.lost]
-        assert not lost, answer
-        assert grading.session.run(RESTORE, 10) is None
-        return sum(points for points, outcome in outcomes if not outcome.kind)
-
-
-def helpful(message: str) -> bool:
-    """Whether a message was written for the student, not raised by accident."""
-    accidents = ("the check can't use", "your code raised", "got an object", "key is")
-    return len(message) > 15 and not message.startswith(accidents)
+        assert graded == {one.name for one in result.questions if not one.manual}
+        assert gates.wrong_answers(grading, answers) == []
 
 
 @class_factory.NEEDS_SANDBOX
@@ -280,7 +168,7 @@ def test_every_assignment_has_its_gate():
 
 def test_a_wrong_solution_does_not_pass_the_gate():
     wrong = class_factory.notebook(after=("def softmax(x): return x",))
-    grading = runner.Grading(class_factory.mini(), cells(wrong), sandbox.Limits())
+    grading = runner.Grading(class_factory.mini(), gates.cells(wrong), sandbox.Limits())
     assert grading.grade().score == 4
 
 

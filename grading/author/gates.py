@@ -1,0 +1,239 @@
+"""The gates of an assignment: its solution, its starter, empty and wrong answers.
+
+Wrong answers stand in tests/wrong_answers: each redefines a question's names in the
+solution, and says how many points that question must then get.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import yaml
+
+from grading import runner, sandbox
+from grading.assignment import Assignment
+from grading.runner import Cell, Result
+from tools.chapters import ROOT
+from tools.errors import UserError
+
+WRONG_ANSWERS = Path("tests", "wrong_answers")
+SECRET = "a secret of the gates"
+SAVE = "import builtins; builtins.saved = dict(globals())"
+RESTORE = "import builtins; globals().update(builtins.saved)"
+EMPTY = (None, ..., float("nan"), [], {}, "", True, 0)
+# Messages that nobody wrote for the student: they were raised by accident.
+ACCIDENTS = ("the check can't use", "your code raised", "got an object", "key is")
+
+
+class Hollow:
+    """What a remote object is at its worst: it answers anything with another one."""
+
+    def __call__(self, *arguments, **named):
+        """Another one."""
+        return Hollow()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Hollow()
+
+    def __getitem__(self, key):
+        return Hollow()
+
+    def _refuse(self, *others):
+        raise TypeError("a remote object has no value")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refuse
+    __len__ = __iter__ = __array__ = __float__ = __int__ = __contains__ = _refuse
+    __hash__ = None
+
+
+class AnyName(dict):
+    """An environment in which every name has the same value."""
+
+    def __init__(self, value) -> None:
+        self.value = value
+
+    def __getitem__(self, name):
+        return self.value
+
+    def get(self, name, default=None):
+        """The same value, whatever the default."""
+        return self.value
+
+
+def cells(notebook: nbformat.NotebookNode) -> list[Cell]:
+    """The code cells of a notebook, as they are graded."""
+    return [
+        Cell(number, cell.source)
+        for number, cell in enumerate(notebook.cells, start=1)
+        if cell.cell_type == "code"
+    ]
+
+
+def passing(assignment: Assignment, environment) -> list[str]:
+    """The tests that pass in an environment, here, without a worker."""
+    passed = []
+    for question in assignment.tests:
+        for case in runner.load_tests(assignment, question).test_cases:
+            try:
+                case.body.call_func(environment)
+            except Exception:
+                continue
+            passed.append(case.name)
+    return passed
+
+
+def empty_answers(assignment: Assignment) -> list[str]:
+    """What is wrong with empty answers: each test that passes without an answer."""
+    said = [f"{name} passes without any name" for name in passing(assignment, {})]
+    hollow = passing(assignment, AnyName(Hollow()))
+    said += [f"{name} passes with an object without a value" for name in hollow]
+    for value in EMPTY:
+        passed = passing(assignment, AnyName(value))
+        said += [f"{name} passes where every name is {value!r}" for name in passed]
+    return said
+
+
+def solution(result: Result) -> list[str]:
+    """What is wrong with a solution: it must run, and get all points."""
+    said = [result.problem] if result.problem else []
+    said += _errors(result)
+    for question in result.questions:
+        said += [f"{t.name} fails: {t.message}" for t in question.tests if not t.passed]
+        wanted = 0 if question.manual else question.points
+        if not said and not math.isclose(question.score, wanted):
+            said.append(f"{question.name} has {question.score:g} of {wanted:g} points")
+    return said
+
+
+def _errors(result: Result) -> list[str]:
+    return [
+        f"cell {cell.number} raises {cell.error}" for cell in result.cells if cell.error
+    ]
+
+
+def starter(assignment: Assignment) -> list[str]:
+    """What is wrong with a starter: it must run, get nothing, and be told why."""
+    grading = runner.Grading(assignment, cells(assignment.student), sandbox.Limits())
+    result = grading.grade(SECRET)
+    said = _errors(result)
+    for question in result.questions:
+        for test in question.tests:
+            if test.passed:
+                said.append(f"{test.name} passes")
+            elif not test.hidden and not helpful(test.message):
+                said.append(f"{test.name} says nothing that helps: {test.message}")
+    return said
+
+
+def helpful(message: str) -> bool:
+    """Whether a message was written for the student, not raised by accident."""
+    return len(message) > 15 and not message.startswith(ACCIDENTS)
+
+
+@contextlib.contextmanager
+def solved(assignment: Assignment) -> Iterator[tuple[runner.Grading, Result]]:
+    """The grading of an assignment's solution, its worker still there, and its result.
+
+    The slow originals among the wrong answers get their zero, and are not stopped,
+    where other programs run beside them; one worker answers all of them.
+    """
+    limits = sandbox.Limits(call_seconds=600, total_seconds=3600)
+    grading = runner.Grading(assignment, cells(assignment.solution), limits)
+    grading._end = lambda: None  # it ends below, after the wrong answers
+    try:
+        yield grading, grading.grade(SECRET)
+    finally:
+        if grading.session is not None:
+            grading.session.close()
+
+
+def known_wrong_answers(name: str, root: Path = ROOT) -> list[dict]:
+    """The wrong answers of an assignment; none of one that the book does not have.
+
+    Raises:
+        UserError: the table of them is broken.
+    """
+    path = root / WRONG_ANSWERS / f"{name}.yml"
+    if not path.is_file():
+        return []
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for one in found:
+            _ = one["question"], one["why"], one["points"], one["code"]
+    except (yaml.YAMLError, KeyError, TypeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"{path}: not a list of wrong answers ({reason}). "
+            "Fix: each has question, why, points and code."
+        ) from None
+    return found
+
+
+def wrong_answers(grading: runner.Grading, answers: list[dict]) -> list[str]:
+    """What is wrong with the tests: each wrong answer that gets other points.
+
+    Args:
+        grading: of the solution, its worker still there.
+        answers: each with question, why, code, and points, which may be a list, where
+            speed is near its limit.
+    """
+    said = []
+    before = os.environ.get(runner.SEED)
+    try:
+        for number, answer in enumerate(answers, start=1):
+            os.environ[runner.SEED] = str(1000 * number)
+            deserved, score = answer["points"], _score(grading, answer)
+            if score not in (deserved if isinstance(deserved, list) else [deserved]):
+                said.append(f"{answer['question']}, {answer['why']}: {score}")
+    finally:
+        os.environ.pop(runner.SEED)
+        if before is not None:
+            os.environ[runner.SEED] = before
+    return said
+
+
+def _score(grading: runner.Grading, answer: dict) -> float | str:
+    """The points of a question whose answer is replaced, or why it has none."""
+    if error := grading.session.run(SAVE, 10):
+        return f"the solution can't be kept ({error['message']})"
+    if error := grading.session.run(answer["code"], 60):
+        return f"its code raises {error['type']}: {error['message']}"
+    cases = grading.files[answer["question"]].test_cases
+    outcomes = [(case.points, grading.test(case)) for case in cases]
+    if lost := [outcome.message for _, outcome in outcomes if outcome.lost]:
+        return f"the worker was lost ({lost[0]})"
+    if error := grading.session.run(RESTORE, 10):
+        return f"the solution can't be brought back ({error['message']})"
+    return sum(points for points, outcome in outcomes if not outcome.kind)
+
+
+def faults(
+    assignment: Assignment, answers: list[dict], say: Callable[[str], None]
+) -> list[str]:
+    """Try an assignment in the sandbox: what is wrong with it.
+
+    Args:
+        assignment: what to try.
+        answers: wrong ones, to its questions.
+        say: called with a line before each trial.
+    """
+    say("trying empty answers")
+    said = [f"empty answers: {one}" for one in empty_answers(assignment)]
+    say("trying the starter")
+    said += [f"the starter: {one}" for one in starter(assignment)]
+    say("trying the solution")
+    with solved(assignment) as (grading, result):
+        wrong = solution(result)
+        said += [f"the solution: {one}" for one in wrong]
+        if answers and not wrong:
+            say(f"trying {len(answers)} wrong answers")
+            found = wrong_answers(grading, answers)
+            said += [f"a wrong answer gets other points: {one}" for one in found]
+    return said
