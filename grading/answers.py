@@ -8,6 +8,7 @@ error, so it can't pass an assertion by itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn
 
 from grading.inside import protocol
@@ -73,11 +74,18 @@ class Answers:
     Args:
         session: the worker it ran in.
         seconds: the time limit of one question to it.
+        start: starts another worker in which the notebook has run, if that may be.
     """
 
-    def __init__(self, session: Session, seconds: float) -> None:
+    def __init__(
+        self,
+        session: Session,
+        seconds: float,
+        start: Callable[[], Session] | None = None,
+    ) -> None:
         self._session = session
         self._seconds = seconds
+        self._start = start
 
     def __getitem__(self, name: str):
         return self.ask({"do": "get", "name": str(name)}, {})
@@ -92,6 +100,24 @@ class Answers:
     def __contains__(self, name: str) -> bool:
         missing = object()
         return self.get(name, missing) is not missing
+
+    def in_new_process(self) -> Answers:
+        """The names of the same notebook, which has run once more, in a new worker.
+
+        It knows nothing of this one: variables, files and processes of this one are
+        not there. What a test hands on from one to the other is plain data. The worker
+        ends with the test, or when the test asks for the next one.
+
+        Raises:
+            RuntimeError: the test is public, and would have no worker in a notebook.
+            WorkerLost: the worker did not survive the notebook, or no time is left.
+        """
+        if self._start is None:
+            raise RuntimeError(
+                "a new process is for hidden tests, and has none of its own. "
+                "Fix: write `hidden: true`, or ask the first one."
+            )
+        return Answers(self._start(), self._seconds)
 
     def ask(self, request: dict, values: dict):
         """Ask the worker; see Session.ask."""

@@ -22,7 +22,16 @@ PR_SET_PDEATHSIG = 1
 
 
 class Ended(Exception):
-    """The process was ended, or ended itself, before it said anything; says why."""
+    """The process was ended, or ended itself, before it said anything.
+
+    Args:
+        reason: why.
+        process: its number.
+    """
+
+    def __init__(self, reason: str, process: int) -> None:
+        super().__init__(reason)
+        self.process = process
 
 
 def die_with(parent: int, number: int = signal.SIGKILL) -> None:
@@ -58,7 +67,7 @@ def run(
     sending.close()
     try:
         if not receiving.poll(seconds):
-            raise Ended(f"it was still running after {seconds:.3g} s")
+            raise Ended(f"it was still running after {seconds:.3g} s", process.pid)
         return json.loads(receiving.recv_bytes())
     except EOFError:
         process.join()
@@ -66,7 +75,7 @@ def run(
             reason = f"its answer took more than {processor_seconds:g} s to look at"
         else:
             reason = "its answer could not be looked at"
-        raise Ended(reason) from None
+        raise Ended(reason, process.pid) from None
     finally:
         process.kill()
         process.join()
@@ -77,11 +86,9 @@ def _run(sending, action, parent, processor_seconds, extra) -> None:
     """The action, in its process."""
     die_with(parent)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + extra
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    ticks = max(1, int(processor_seconds))
-    resource.setrlimit(resource.RLIMIT_CPU, (ticks, ticks + 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _bound(resource.RLIMIT_AS, pages * resource.getpagesize() + extra)
+    _bound(resource.RLIMIT_CPU, max(1, int(processor_seconds)))
+    _bound(resource.RLIMIT_CORE, 0)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):  # what it prints could be what a student wrote
         os.dup2(nowhere, descriptor)
@@ -89,3 +96,10 @@ def _run(sending, action, parent, processor_seconds, extra) -> None:
         sending.send_bytes(json.dumps(action()).encode())
     except BaseException:
         os._exit(1)
+
+
+def _bound(kind: int, value: int) -> None:
+    """Bound this process alone: a worker that it starts sets its own limits."""
+    most = resource.getrlimit(kind)[1]
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    resource.setrlimit(kind, (value, most))

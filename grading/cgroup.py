@@ -76,6 +76,11 @@ class Groups:
             group.set("cpu.max", f"{cores * PERIOD} {PERIOD}")
         return group
 
+    def sweep(self, process: int) -> None:
+        """Remove the groups that a process has made, which was ended."""
+        for path in self.top.glob(f"worker-{process}-*"):
+            Group(path).remove()
+
 
 class Group:
     """The group of a worker.

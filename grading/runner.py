@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import os
 import time
@@ -213,8 +214,12 @@ class Grading:
         left = self.deadline - time.monotonic()
         if left <= 0:
             self._end()
-            raise WorkerLost(f"it used up its {self.limits.total_seconds:g} s", True)
+            raise self._used_up()
         return min(limit, left)
+
+    def _used_up(self) -> WorkerLost:
+        """The error to raise when no time is left."""
+        return WorkerLost(f"it used up its {self.limits.total_seconds:g} s", True)
 
     def _ready(self) -> None:
         """Have a worker in which all cells have run that can run.
@@ -319,6 +324,8 @@ class Grading:
                 self.limits.check_bytes,
             )
         except apart.Ended as ended:
+            if self.groups:
+                self.groups.sweep(ended.process)
             outcome = Outcome(f"this check was ended: {ended}", "slow", lost=True)
         else:
             outcome = Outcome(**told)
@@ -332,10 +339,12 @@ class Grading:
 
     def _judge(self, case) -> Outcome:
         """What becomes of a test: the part that runs in a process of its own."""
-        answers = Answers(self.session, self._seconds(self.limits.call_seconds))
         outcome = Outcome()
+        seconds = self._seconds(self.limits.call_seconds)
+        started: list[Session] = []
+        start = functools.partial(self._start, started) if case.hidden else None
         try:
-            case.body.call_func(answers)
+            case.body.call_func(Answers(self.session, seconds, start))
         except AssertionError as error:
             message = str(error) or "the answer is wrong"
             kind = "slow" if message.startswith(TOO_SLOW) else "wrong"
@@ -344,7 +353,10 @@ class Grading:
             message = f"your code did not survive this check: {lost}"
             kind = "slow" if lost.slow else "lost"
             limit = f"a call may take {self.limits.call_seconds:g} s"
-            outcome = Outcome(message, kind, limit if lost.slow else "", lost=True)
+            if not self.session.lost:  # the new process of this check
+                limit += f", a cell {self.limits.cell_seconds:g} s"
+            limit = limit if lost.slow else ""
+            outcome = Outcome(message, kind, limit, lost=self.session.lost)
         except RemoteError as error:
             outcome = Outcome(f"your code raised {error}", "wrong")
         except KeyError as error:
@@ -357,5 +369,28 @@ class Grading:
         except Exception as error:  # the test could not use what came back
             said = f"{type(error).__name__}: {error}"
             outcome = Outcome(f"the check can't use this answer ({said})", "wrong")
+        finally:
+            for session in started:
+                session.close()
         message = outcome.message[:2000]
         return dataclasses.replace(outcome, message=message, asked=self.session.number)
+
+    def _start(self, started: list[Session]) -> Session:
+        """A worker for one test, in which all cells have run that can run.
+
+        It is started in the test's own process, which has one at a time.
+
+        Args:
+            started: the one that the test had before is taken out and ended.
+        """
+        while started:
+            started.pop().close()
+        session = Session(self.limits, self.place, self.groups)
+        started.append(session)
+        for cell in self.cells:
+            if cell.number not in self.skipped:
+                left = self.deadline - time.monotonic()
+                if left <= 0:
+                    raise self._used_up()
+                session.run(cell.source, min(self.limits.cell_seconds, left))
+        return session

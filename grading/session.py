@@ -58,6 +58,7 @@ class Session:
     ) -> None:
         self.limits = limits
         self.number = 0
+        self.lost = False  # after a WorkerLost
         self.printed = b""  # the start of what the last request printed
         self.functions: dict[int, Callable] = {}  # that a test has sent, by number
         self._resolve = None  # what stands for a handle in their arguments
@@ -168,6 +169,7 @@ class Session:
 
     def _lost(self, reason: str, slow: bool = False) -> WorkerLost:
         """The error to raise when the worker is of no use any more."""
+        self.lost = True
         reason = self.place.why() or reason
         if self.group and self.group.ran_out():
             gigabytes = self.limits.memory_bytes / 2**30

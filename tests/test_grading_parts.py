@@ -1,18 +1,22 @@
 """Parts of the grader: the sandbox, remote objects, cells, the command."""
 
+import contextlib
 import dataclasses
 import functools
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import types
 
 import class_factory
 import numpy as np
+import psutil
 import pytest
 
-from grading import cli, probe, runner, sandbox, session
+from grading import cgroup, cli, probe, runner, sandbox, session
 from grading.answers import Answers, NotPlainData, Remote
 from grading.inside.protocol import Handle
 from tools.chapters import ROOT
@@ -322,6 +326,198 @@ def test_a_forged_call_ends_the_worker(message):
 def test_only_plain_data_and_functions_can_be_sent():
     with pytest.raises(TypeError, match="can't send object"):
         call_here("f = print", lambda env: env["f"](object()))
+
+
+# A new process, in which the notebook has run once more.
+
+LEAVES = (
+    "import os, pathlib, resource, time",
+    "left = []\nplace = pathlib.Path('/tmp/left')\n"
+    "def leave(): left.append(1); place.write_text('a secret of the first')\n"
+    "def seen(): return len(left), place.exists()",
+    "def bounds(): return [resource.getrlimit(kind) for kind in range(16)]\n"
+    "def die(): os._exit(1)\ndef hang(): time.sleep(99)",
+)
+
+
+@contextlib.contextmanager
+def graded(*sources: str, limits: sandbox.Limits = LIMITS, groups=None):
+    """A grading whose cells have run, and what becomes of a function as its test."""
+    cells = [runner.Cell(number, text) for number, text in enumerate(sources, start=1)]
+    grading = runner.Grading(class_factory.mini(), cells, limits, groups=groups)
+    grading.deadline = time.monotonic() + limits.total_seconds
+
+    def outcome(function, hidden: bool = True) -> runner.Outcome:
+        body = types.SimpleNamespace(call_func=function)
+        return grading.test(types.SimpleNamespace(body=body, hidden=hidden))
+
+    try:
+        grading._ready()
+        yield grading, outcome
+    finally:
+        grading._end()
+
+
+def descendants(number: int) -> set[int]:
+    """A process and all that it has started, also in turn."""
+    return {number, *(one.pid for one in psutil.Process(number).children(True))}
+
+
+def all_gone(numbers: set[int]) -> bool:
+    """Whether processes have ended, or end soon."""
+    deadline = time.monotonic() + 10
+    while any(psutil.pid_exists(one) for one in numbers):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+class Folders(cgroup.Groups):
+    """Control groups that are folders, and bound nothing."""
+
+    def __init__(self, top):
+        self.top, self.made, self.controllers = top, 0, []
+
+    def make(self, limits):
+        self.made += 1
+        folder = Folder(self.top / f"worker-{os.getpid()}-{self.made}")
+        folder.path.mkdir()
+        return folder
+
+    def left(self):
+        return [path.name for path in self.top.glob("worker-*")]
+
+
+class Folder(cgroup.Group):
+    def join(self):
+        pass
+
+    def ran_out(self):
+        return False
+
+
+def test_a_new_process_knows_nothing_of_the_first():
+    def test(env):
+        env["leave"]()
+        assert env["seen"]() == (1, True)
+        for _ in range(2):
+            new = env.in_new_process()
+            assert new["seen"]() == (0, False)
+            new["leave"]()
+        assert env["seen"]() == (1, True)
+
+    with graded(*LEAVES) as (_, outcome):
+        assert outcome(test).message == ""
+
+
+def test_a_new_process_has_the_limits_of_the_first():
+    def test(env):
+        assert env.in_new_process()["bounds"]() == env["bounds"]()
+
+    with graded(*LEAVES) as (_, outcome):
+        assert outcome(test).message == ""
+
+
+def test_plain_data_goes_from_a_test_to_a_new_process():
+    source = (
+        "def snapshot(): return {'array': numpy.arange(3), 'bytes': b'zipped'}\n"
+        "def total(state): return int(state['array'].sum()) + len(state['bytes'])"
+    )
+
+    def test(env):
+        assert env.in_new_process()["total"](env["snapshot"]()) == 9
+
+    with graded("import numpy", source) as (_, outcome):
+        assert outcome(test).message == ""
+
+
+@pytest.mark.parametrize(
+    "ends_with, said",
+    [("a pass", ""), ("a failure", "failed"), ("the next", ""), ("a kill", "ended")],
+)
+def test_a_new_process_ends_with_its_test(ends_with, said, tmp_path, monkeypatch):
+    told, groups = tmp_path / "numbers", Folders(tmp_path)
+    monkeypatch.setattr(cgroup.Group, "set", lambda *bound: None)
+
+    def test(env):
+        session = env.in_new_process()._session
+        numbers = descendants(session.place.process.pid)
+        told.write_text(json.dumps(sorted(numbers)))
+        assert len(groups.left()) == 2
+        if ends_with == "a failure":
+            raise AssertionError("failed")
+        if ends_with == "the next":
+            env.in_new_process()
+            assert all_gone(numbers), "there are two"
+        if ends_with == "a kill":  # by the grader, at the end of its time
+            env["hang"]()
+
+    limits = dataclasses.replace(LIMITS, total_seconds=10, call_seconds=60)
+    limits = limits if ends_with == "a kill" else LIMITS
+    with graded(*LEAVES, limits=limits, groups=groups) as (_, outcome):
+        message = outcome(test).message
+        own = [] if ends_with == "a kill" else [f"worker-{os.getpid()}-1"]
+        assert groups.left() == own  # the first worker's, if it is still there
+        numbers = set(json.loads(told.read_text()))
+        assert len(numbers) >= 3  # bubblewrap, the warden, the worker
+        assert all_gone(numbers)
+        assert said in message and bool(message) == bool(said)
+
+
+@pytest.mark.parametrize(
+    "name, kind, said",
+    [("die", "lost", "it ended the process"), ("hang", "slow", "still running")],
+)
+def test_a_worker_that_is_lost_in_a_new_process_is_this_checks_loss(name, kind, said):
+    limits = dataclasses.replace(LIMITS, call_seconds=1)
+    with graded(*LEAVES, limits=limits) as (grading, outcome):
+        found = outcome(lambda env: env.in_new_process()[name]())
+        assert (found.kind, found.lost) == (kind, False)
+        assert said in found.message
+        assert ("a cell" in found.limit) == (kind == "slow")
+        assert outcome(lambda env: env["seen"]()).kind == ""
+        assert (grading.starts, grading.cautious) == (1, 0)
+
+
+def test_a_cell_that_ends_only_a_new_process_costs_that_check_alone():
+    with graded("def f(): return 1") as (grading, outcome):
+        grading.cells.append(runner.Cell(2, "import os; os._exit(1)"))
+        found = outcome(lambda env: env.in_new_process()["f"]())
+        assert (found.kind, found.lost) == ("lost", False)
+        assert outcome(lambda env: env["f"]()).kind == ""
+        assert grading.starts == 1
+
+
+def test_cells_in_which_a_worker_was_lost_are_left_out_of_a_new_process():
+    with graded("import os; os._exit(1)", "def f(): return 4") as (_, outcome):
+
+        def test(env):
+            assert env.in_new_process()["f"]() == 4
+
+        assert outcome(test).message == ""
+
+
+def test_the_time_of_a_new_process_is_the_submissions():
+    limits = dataclasses.replace(LIMITS, total_seconds=6)
+    with graded("import time; time.sleep(2)", limits=limits) as (_, outcome):
+        start = time.monotonic()
+
+        def test(env):
+            while True:
+                env.in_new_process()
+
+        found = outcome(test)
+        assert time.monotonic() - start < 8
+        assert found.kind == "slow"
+
+
+def test_a_public_test_and_a_new_process_have_no_new_process():
+    with graded(*LEAVES) as (_, outcome):
+        found = outcome(lambda env: env.in_new_process(), hidden=False)
+        assert "is for hidden tests" in found.message
+        found = outcome(lambda env: env.in_new_process().in_new_process())
+        assert "is for hidden tests" in found.message
 
 
 # Cells.
