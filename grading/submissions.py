@@ -280,9 +280,10 @@ def read(path: Path, assignment: Assignment) -> Content:
         for number, (kind, source) in enumerate(cells, start=1)
         if kind == "code" and source.strip()
     ]
+    short = [(kind, DATA.sub(_shortened, source)) for kind, source in cells]
     answers = {
-        name: text.several_lines(DATA.sub(_shortened, answer))
-        for name, answer in written.answers(cells, assignment).items()
+        name: text.several_lines(answer)
+        for name, answer in written.answers(short, assignment).items()
     }
     return Content(code, answers, digest=hashlib.sha256(data).hexdigest())
 

@@ -2,30 +2,65 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 import re
+from collections.abc import Iterator
 
 import nbformat
 
 from grading.assignment import ANSWER_MARK, PLACEHOLDER, Assignment
 
-HEADING = re.compile(r"(?m)^#{1,6}[ \t].*$")
+HEADING = re.compile(r"#{1,6}[ \t].*")
+MAX_ANSWER = 2**20  # characters of an answer
+CUT = "(cut here: see the notebook)"
 
 
 @dataclasses.dataclass(frozen=True)
-class _Own:
-    """A text cell that the assignment brings along."""
+class Part:
+    """What of a cell belongs to a question."""
 
-    text: str
-    question: str  # whose text it is, if a person grades the answer; or ""
+    cell: int  # its place in the notebook, from 0
+    question: str  # that a person grades; or "" for all that is none's
+    opens: bool  # a question's title, or its mark, stands before it
+    text: str  # what is not the master's
+
+
+@dataclasses.dataclass
+class _Own:
+    """What the master itself says in a question's section."""
+
+    lines: collections.Counter[str] = dataclasses.field(
+        default_factory=collections.Counter
+    )
+    text: set[str] = dataclasses.field(default_factory=set)  # words, not code
+
+    def add(self, line: str, is_text: bool) -> None:
+        """Note a line of the master's."""
+        if flat := _flat(line):
+            self.lines[flat] += 1
+            if is_text and any(map(str.isalnum, flat)):
+                self.text.add(flat)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Master:
+    """The students' notebook as the master makes it."""
+
+    questions: set[str]  # that a person grades
+    cells: set[str]  # the text of each cell
+    titles: dict[str, str]  # the first line of each question: the question, or ""
+    headings: set[str]  # the others, which end a section
+    own: dict[str, _Own]  # by question
 
 
 def answers(cells: list[tuple[str, str]], assignment: Assignment) -> dict[str, str]:
     """What the student wrote to the questions that a person grades.
 
-    An answer starts below its question's text, or at its mark. It goes on, across code
-    cells and the student's own headings, up to the next text of the assignment's.
+    An answer is all that stands between its question's title, or its mark, and the next
+    question or heading of the master's, and is not the master's own: in whatever cells,
+    text or code.
 
     Args:
         cells: kind and source of each cell.
@@ -37,75 +72,184 @@ def answers(cells: list[tuple[str, str]], assignment: Assignment) -> dict[str, s
     found: dict[str, list[str]] = {
         one.name: [] for one in assignment.questions if one.manual
     }
-    own = _own_cells(assignment.student, found)
-    texts = [source.replace("\r\n", "\n") for kind, source in cells if kind != "code"]
-    marked = {mark["question"] for text in texts for mark in _marks(text, found)}
-    current = ""
-    for piece in itertools.chain(*(_pieces(text, own, found) for text in texts)):
-        mark = ANSWER_MARK.match(piece)
-        one = own.get(_flat(piece)) or own.get(_flat(_first_line(piece)))
-        if mark:
-            current, piece = mark["question"], piece[mark.end() :]
-        elif one:
-            expected = one.question == current or one.question not in marked
-            piece = _below(piece, one, expected)
-            current = one.question
-        if current:
-            found[current].append(piece.replace(PLACEHOLDER, "").strip())
-    return {name: "\n\n".join(filter(None, parts)) for name, parts in found.items()}
+    for part in parts(cells, assignment):
+        if part.question and part.text:
+            found[part.question].append(part.text)
+    return {name: "\n\n".join(texts) for name, texts in found.items()}
 
 
-def _own_cells(notebook: nbformat.NotebookNode, questions: dict) -> dict[str, _Own]:
-    """The text cells of the students' notebook, by text and by heading."""
-    own: dict[str, _Own] = {}
-    last = ""
-    for cell in notebook.cells:
-        if cell.cell_type != "markdown":
-            continue
-        if mark := next(_marks(cell.source, questions), None):
-            asked = _Own(last, mark["question"])  # what stands above asks it
-            own |= dict.fromkeys(_keys(last), asked)
-        else:
-            last = cell.source.strip()
-            own |= dict.fromkeys(_keys(last), _Own(last, ""))
-    return own
-
-
-def _keys(text: str) -> list[str]:
-    """What a cell is known by: its text, and its first line if that is a heading."""
-    first = _first_line(text)
-    return [_flat(text), *([_flat(first)] if HEADING.match(first) else [])]
-
-
-def _pieces(text: str, own: dict[str, _Own], questions: dict) -> list[str]:
-    """A text cut at marks and at the assignment's headings: cells can be merged."""
-    cuts = [mark.start() for mark in _marks(text, questions)]
-    cuts += [one.start() for one in HEADING.finditer(text) if _flat(one[0]) in own]
-    places = [0, *sorted(cuts), len(text)]
-    return [text[start:end] for start, end in itertools.pairwise(places)]
-
-
-def _marks(text: str, questions: dict):
-    """The marks of questions that a person grades."""
-    for mark in ANSWER_MARK.finditer(text):
-        if mark["question"] in questions:
-            yield mark
-
-
-def _below(piece: str, own: _Own, expected: bool) -> str:
-    """What the student wrote below a text of the assignment's, in the same cell.
+def parts(cells: list[tuple[str, str]], assignment: Assignment) -> Iterator[Part]:
+    """The cells taken apart: what of each belongs to which question.
 
     Args:
-        piece: starts with the text, or with its heading.
-        own: the text.
-        expected: an answer is expected here; then what is not the text may be one.
+        cells, assignment: see answers.
     """
-    piece = piece.strip()
-    if not own.question or _flat(piece) == _flat(own.text):
-        return ""
-    if piece.startswith(own.text):
-        return piece.removeprefix(own.text)
-    return piece.removeprefix(_first_line(piece)) if expected else ""
+    master = _master(assignment)
+    left = {name: collections.Counter(one.lines) for name, one in master.own.items()}
+    taken: collections.Counter[str] = collections.Counter()
+    pattern = _boundaries(master)
+    current = ""
+    for index, (kind, source) in enumerate(cells):
+        text = source.replace("\r\n", "\n")
+        is_own = _flat(text) in master.cells
+        if kind == "code" and is_own:
+            yield Part(index, current, False, "")
+            continue
+        for boundary, piece in _pieces(text, pattern, master, kind == "code"):
+            if boundary is not None and not _is_inside(boundary, current, master):
+                current = _question(boundary, master)
+            opens = boundary is not None and boundary not in master.headings
+            written = ""
+            room = MAX_ANSWER - taken[current]
+            if current and not is_own and room >= 0:
+                own, more = master.own[current], piece[:room]
+                written = _written(more, own, left[current], kind == "code")
+                written += f"\n{CUT}" * (len(piece) > room)
+                taken[current] += len(piece)
+            yield Part(index, current, opens, written)
+
+
+def _master(assignment: Assignment) -> _Master:
+    """What is known of the master's own text."""
+    cells = assignment.student.cells
+    manual = {one.name for one in assignment.questions if one.manual}
+    titles = {one.title: one.name for one in assignment.questions}
+    starts = _starts(cells, manual, titles)
+    found = _Master(manual, {_flat(one.source) for one in cells}, {}, set(), {})
+    found.own.update({name: _Own() for name in manual})
+    current, asking = "", False  # asking: from the title to the mark
+    for index, cell in enumerate(cells):
+        is_text = cell.cell_type != "code"
+        lines = cell.source.split("\n")
+        if index in starts:
+            current = starts[index]
+            asking = bool(current)
+            found.titles[_flat(_first_line(cell.source))] = current
+        for line in lines:
+            heading = is_text and HEADING.fullmatch(line.strip())
+            if heading and not asking and _flat(line) not in found.titles:
+                found.headings.add(_flat(line))
+                current = ""
+            if current:
+                found.own[current].add(line, is_text)
+        if _marked(cell, manual):
+            asking = False
+    return found
+
+
+def _starts(
+    cells: list[nbformat.NotebookNode], manual: set[str], titles: dict[str, str]
+) -> dict[int, str]:
+    """The cells with which the questions start; "" for one that no person grades."""
+    starts: dict[int, str] = {}
+    last = -1  # a text cell above
+    for index, cell in enumerate(cells):
+        if cell.cell_type == "code":
+            continue
+        if question := _marked(cell, manual):
+            if question not in starts.values() and last >= 0:
+                starts[last] = question
+        elif (name := titles.get(plain(_first_line(cell.source)))) is not None:
+            starts[index] = name if name in manual else ""
+            last = index
+        else:
+            last = index
+    return starts
+
+
+def plain(line: str) -> str:
+    """A title's words, without the marks of a heading or of emphasis."""
+    return re.sub(r"[*_`#]", "", line).strip()
+
+
+def _marked(cell: nbformat.NotebookNode, manual: set[str]) -> str:
+    """The question whose answer a cell of the master's waits for; or ""."""
+    for mark in ANSWER_MARK.finditer(cell.source):
+        if mark["question"] in manual:
+            return mark["question"]
+    return ""
+
+
+def _boundaries(master: _Master) -> re.Pattern:
+    """What finds the marks, the titles and the master's headings in a text.
+
+    More words may follow a title in its line, but not a heading.
+    """
+
+    def any_of(lines) -> str:
+        longest_first = sorted(lines, key=len, reverse=True)
+        words = (map(re.escape, line.split()) for line in longest_first)
+        return "|".join(r"[ \t]+".join(line) for line in words) or "(?!)"
+
+    return re.compile(
+        rf"{ANSWER_MARK.pattern}|^[ \t]*(?P<title>{any_of(master.titles)})(?!\w)|"
+        rf"^[ \t]*(?P<heading>{any_of(master.headings)})[ \t]*$",
+        re.MULTILINE,
+    )
+
+
+def _pieces(
+    text: str, pattern: re.Pattern, master: _Master, is_code: bool
+) -> Iterator[tuple[str | None, str]]:
+    """A text cut at marks, titles and headings, for cells can be merged.
+
+    Yields:
+        The boundary (a question's name in place of its mark), and what stands below it.
+    """
+    boundary, end = None, 0
+    for found in pattern.finditer(text):
+        mark = found["question"]
+        if (mark and mark not in master.questions) or (is_code and not mark):
+            continue
+        if end or found.start() or boundary is not None:
+            yield boundary, text[end : found.start()]
+        boundary, end = mark or _flat(found["title"] or found["heading"]), found.end()
+    yield boundary, text[end:]
+
+
+def _is_inside(boundary: str, question: str, master: _Master) -> bool:
+    """Whether a heading ends no section: the question's own text has one like it."""
+    own = master.own.get(question)
+    return boundary in master.headings and own is not None and boundary in own.lines
+
+
+def _question(boundary: str, master: _Master) -> str:
+    """Whose section starts at a boundary."""
+    return boundary if boundary in master.questions else master.titles.get(boundary, "")
+
+
+def _written(
+    piece: str, own: _Own, left: collections.Counter[str], is_code: bool
+) -> str:
+    """What the student wrote in a piece of a section.
+
+    Args:
+        piece: the text.
+        own: what the master says in this section.
+        left: how often each line of the master's is still to come: code, and lines
+            without a word, are the student's when they come more often.
+        is_code: no line of it starts with the master's and goes on with the student's.
+    """
+    starts: dict[str, list[str]] = {}
+    for line in sorted(own.text, key=len, reverse=True):
+        starts.setdefault(line[0], []).append(line)
+    kept = []
+    for line in piece.replace(PLACEHOLDER, "").split("\n"):
+        flat = _flat(line).lstrip("> ")
+        if flat in own.text:
+            continue
+        if flat and left[flat] > 0:
+            left[flat] -= 1
+            continue
+        for start in () if is_code else starts.get(flat[:1], ()):
+            if flat.startswith(start) and not flat[len(start)].isalnum():
+                line = flat[len(start) :].strip()
+                break
+        kept.append(line)
+    if not is_code:
+        return "\n".join(kept).strip()
+    lines = itertools.dropwhile(lambda line: not line.strip(), kept)
+    return "\n".join(lines).rstrip()  # the first line keeps its indentation
 
 
 def _first_line(text: str) -> str:

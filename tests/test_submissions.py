@@ -1,5 +1,6 @@
 """The files that were handed in: whose they are, and what is in them."""
 
+import copy
 import dataclasses
 import json
 import os
@@ -483,8 +484,9 @@ def longer():
     """The small assignment with texts below its last question, as others have them."""
     mini = class_factory.mini()
     cells = [*mini.student.cells]
-    cells.append(nbformat.v4.new_markdown_cell("## Hand in\n\nUpload it."))
+    cells = with_code(cells)
     cells.append(nbformat.v4.new_markdown_cell("Now the figure."))
+    cells.append(nbformat.v4.new_markdown_cell("## Hand in\n\nUpload it."))
     student = nbformat.v4.new_notebook(cells=cells)
     return dataclasses.replace(mini, student=student)
 
@@ -493,25 +495,66 @@ ANSWERS = {
     "nothing": ([f"{MARK}\n{PLACEHOLDER}"], ""),
     "in the same cell": ([f"{MARK}\nBecause."], "Because."),
     "below": ([MARK, "Because.", "## Hand in"], "Because."),
-    "below code": ([MARK, ("code", "x"), "Because."], "Because."),
-    "on both sides": ([f"{MARK}\nOne.", ("code", "x"), "Two."], "One.\n\nTwo."),
+    "below the placeholder": ([f"{MARK}\n{PLACEHOLDER}", "Because."], "Because."),
+    "below code": ([MARK, ("code", "x"), "Because."], "x\n\nBecause."),
+    "on both sides": ([f"{MARK}\nOne.", ("code", "x"), "Two."], "One.\n\nx\n\nTwo."),
     "own heading": ([MARK, "# My view", "Because."], "# My view\n\nBecause."),
-    "up to a text": ([MARK, "Because.", "Now the  figure.", "No."], "Because."),
+    "a text of the master's": ([MARK, "A.", "Now the  figure.", "B."], "A.\n\nB."),
+    "a longer heading": (["{}", "## Hand in hand", "A."], "## Hand in hand\n\nA."),
     "up to a changed text": ([MARK, "A.", "## Hand in\n\nDone!", "No."], "A."),
     "mark deleted": (["{}", "Because."], "Because."),
-    "mark deleted, code": (["{}", ("code", "x"), "Because."], "Because."),
+    "mark deleted, code": (["{}", ("code", "x"), "Because."], "x\n\nBecause."),
     "in the question": (["{}\n\nBecause."], "Because."),
+    "in the question, marked": (
+        ["{}\n\nBecause.", f"{MARK}\n{PLACEHOLDER}"],
+        "Because.",
+    ),
+    "in its line": (
+        ["{}".replace("{}", "{} Because."), f"{MARK}\n{PLACEHOLDER}"],
+        "Because.",
+    ),
+    "behind the title": ([f"{QUESTION} Because."], "Because."),
     "above the mark": (
         ["{}", "Because.", f"{MARK}\n{PLACEHOLDER}"],
         "Because.",
     ),
-    "question changed": ([f"{QUESTION}\n\nWhy?", f"{MARK}\nBecause."], "Because."),
+    "above and below": (["{}", "A.", f"{MARK}\nB.", "C."], "A.\n\nB.\n\nC."),
+    "split": (["{0}", "A.", "{1}", f"{MARK}", "B."], "A.\n\nB."),
+    "quoted": (["{}", f"{MARK}\n> {{1}}\n\nBecause."], "Because."),
+    "question changed": (
+        [f"{QUESTION}\n\nWhy, then?", f"{MARK}\nBecause."],
+        "Why, then?\n\nBecause.",
+    ),
     "heading copied": (["{}", MARK, f"{QUESTION}\nBecause."], "Because."),
+    "title and mark elsewhere": (["Hello.", f"{MARK}\nA.", "{}", "B."], "A.\n\nB."),
     "merged": ([f"{{}}\n\n{MARK}\nBecause.\n\n## Hand in\n\nUp."], "Because."),
     "no cells": ([], ""),
-    "marked in code only": ([("code", MARK), ("code", "x")], ""),
+    "nothing of it": (["Hello.", ("code", "x")], ""),
+    "marked in code": ([("code", f"{MARK}\nBecause."), "So."], "Because.\n\nSo."),
     "another mark": ([f"{MARK}\nA <!-- answer: q1 --> b"], "A <!-- answer: q1 --> b"),
+    "a mark that is broken": (["{}", "<!-- answer: q4\nB."], "<!-- answer: q4\nB."),
+    "a raw cell": (["{}", MARK, ("raw", "Because.")], "Because."),
+    "a comment": (["{}", MARK, ("code", "# Because.")], "# Because."),
+    "a comment in given code": (
+        ["{}", MARK, ("code", "def draw(rows):\n    # Because.\n    ...")],
+        "    # Because.",
+    ),
+    "a string": (["{}", MARK, ("code", '"""Because."""')], '"""Because."""'),
+    "given code": (["{}", MARK, ("code", "def draw(rows):\n    ...")], ""),
+    "given code, twice": (
+        ["{}", MARK, ("code", "def draw(rows):\n    ...\n    ...\ndraw(1)")],
+        "    ...\ndraw(1)",
+    ),
+    "code of another question": (["{}", "A.", ("code", "bytes_q3 = ...")], "A."),
+    "another question": (["{}", "A.", "### Question 1: softmax", "B."], "A."),
 }
+
+
+def with_code(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """The cells, with given code below the place for the answer."""
+    place = next(i for i, cell in enumerate(cells) if MARK in cell.source)
+    given = nbformat.v4.new_code_cell("def draw(rows):\n    ...")
+    return [*cells[: place + 1], given, *cells[place + 1 :]]
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -519,15 +562,61 @@ def test_written_answers_are_found(name, longer):
     cells, wanted = ANSWERS[name]
     texts = [cell.source for cell in longer.student.cells]
     question = next(one for one in texts if one.startswith(QUESTION))
+    first, _, rest = question.partition("\n\n")
     cells = [one if isinstance(one, tuple) else ("markdown", one) for one in cells]
-    cells = [(kind, source.replace("{}", question)) for kind, source in cells]
+    for old, new in {"{}": question, "{0}": first, "{1}": rest.split("\n")[0]}.items():
+        cells = [(kind, source.replace(old, new)) for kind, source in cells]
     assert written.answers(cells, longer) == {"q4": wanted}
+
+
+def test_lines_without_words_are_the_students_when_there_are_more_of_them():
+    mini = class_factory.mini()
+    cells = copy.deepcopy(mini.student.cells)
+    question = next(one for one in cells if one.source.startswith(QUESTION))
+    question.source = f"{QUESTION}\n\nWhy?\n\n```\nlike this\n```"
+    fenced = dataclasses.replace(mini, student=nbformat.v4.new_notebook(cells=cells))
+    changed = question.source.replace("Why?", "Why? So.")
+    given = [("markdown", changed), ("markdown", f"{MARK}\n```\nmine\n```")]
+    assert written.answers(given, fenced) == {"q4": "So.\n\n```\nmine\n```"}
+
+
+def test_a_subheading_of_a_question_ends_no_section(longer):
+    cells = copy.deepcopy(longer.student.cells)
+    question = next(one for one in cells if one.source.startswith(QUESTION))
+    question.source += "\n\n## Hand in"
+    odd = dataclasses.replace(longer, student=nbformat.v4.new_notebook(cells=cells))
+    given = [("markdown", question.source), ("markdown", "Because.")]
+    assert written.answers(given, odd) == {"q4": "Because."}
+
+
+def test_a_question_without_a_heading_has_its_section():
+    mini = class_factory.mini()
+    cells = copy.deepcopy(mini.student.cells)
+    question = next(one for one in cells if one.source.startswith(QUESTION))
+    question.source = "Why is that?"
+    questions = [
+        dataclasses.replace(one, title="Why is that?") if one.manual else one
+        for one in mini.questions
+    ]
+    bare = nbformat.v4.new_notebook(cells=cells)
+    bare = dataclasses.replace(mini, student=bare, questions=questions)
+    given = [("markdown", "Why is that?"), ("markdown", "Because.")]
+    assert written.answers(given, bare) == {"q4": "Because."}
+
+
+def test_an_endless_answer_is_cut_and_costs_no_time(tmp_path):
+    text = "a\n" * (submissions.MAX_FILE // 8)
+    content = with_text(tmp_path / "x.ipynb", f"{MARK}\n{text}")
+    answer = content.answers["q4"]
+    assert len(answer) < written.MAX_ANSWER + 100
+    assert answer.endswith(written.CUT)
+    assert problem(tmp_path / "x.ipynb") == ""
 
 
 def test_two_marks_in_one_cell_are_told_apart():
     mini = class_factory.mini()
     question = next(one for one in mini.questions if one.manual)
-    both = [question, dataclasses.replace(question, name="q5")]
+    both = [question, dataclasses.replace(question, name="q5", title="Question 5")]
     two = dataclasses.replace(mini, questions=both)
     cell = ("markdown", f"{MARK} One. <!--answer:q5-->\nTwo.\n")
     assert written.answers([cell], two) == {"q4": "One.", "q5": "Two."}
@@ -535,7 +624,7 @@ def test_two_marks_in_one_cell_are_told_apart():
 
 def test_without_the_students_notebook_marks_are_enough():
     bare = dataclasses.replace(class_factory.mini(), student=nbformat.v4.new_notebook())
-    cells = [("markdown", MARK), ("code", "x"), ("markdown", "Because.")]
+    cells = [("markdown", MARK), ("markdown", "Because.")]
     assert written.answers(cells, bare) == {"q4": "Because."}
 
 
@@ -549,6 +638,11 @@ def test_every_model_answer_is_found_and_nothing_else(path):
     models = [source for _, source in cells if source not in own]
     for answer in found.values():
         assert len(answer) > 100
-        assert answer in models
+        parts = [one for one in models if one in answer]
+        assert parts  # a whole model answer, and code of the same cells
+        for one in parts:
+            answer = answer.replace(one, "")
+        left = [line for line in answer.splitlines() if line.strip()]
+        assert all(any(line in one for one in models) for line in left)
     starter = [(cell.cell_type, cell.source) for cell in assignment.student.cells]
     assert set(written.answers(starter, assignment).values()) == {""}
