@@ -36,6 +36,21 @@ OTTER_PLACEHOLDER = "_Type your answer here, replacing this text._"
 CHECKS = "# >>> checks"
 CLASS = "\n\n\nclass "  # what follows a hidden test, for all hidden tests of a question
 SECRETS = re.compile(r"(?i)#\s*(?:BEGIN|END)\s+(?:SOLUTION|TESTS?)|#\s*SOLUTION")
+# What otter-grader reads of a solution: whole lines, and the ends of lines.
+PROMPT = re.compile(
+    r"(?ms)^[ \t]*(\"\"\"|\'\'\')[ \t]*# BEGIN PROMPT[ \t]*$"
+    r".*?\1[ \t]*# END PROMPT[ \t]*(?:\n|\Z)",
+)
+MARK_LINE = re.compile(
+    r"(?m)^[ \t]*#[ \t]*(?:BEGIN|END)[ \t]+(?:SOLUTION(?:[ \t]+NO[ \t]+PROMPT)?|IGNORE)"
+    r"[ \t]*(?:\n|\Z)"
+)
+MARK_END = re.compile(
+    r"(?m)[ \t]*#[ \t]*(?:SOLUTION(?:[ \t]+NO[ \t]+PROMPT)?|SEED|IGNORE)[ \t]*$"
+)
+MARKS = re.compile(
+    r"#[ \t]*(?:BEGIN|END)[ \t]+(?:PROMPT|SOLUTION|TESTS?|IGNORE|QUESTION)"
+)
 CONFIG = """# ASSIGNMENT CONFIG
 init_cell: false
 check_all_cell: false
@@ -120,6 +135,7 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
                 cell.source = set_up
                 cell.metadata = {"tags": ["hide-input", "setup"], "cellView": "form"}
         _finish(path, notebook, questions)
+    _unmark(path, parts["solution"])
     _refuse_secrets(path, parts["student"])
     title = parts["student"].cells[0].source.partition("\n")[0].removeprefix("# ")
     points = {
@@ -374,6 +390,27 @@ def _put_head(
     place = repository.colab(f"assignments/{assignment.file_name}")
     parts = [title, f"**[Open in Colab]({place})**", about.summary(assignment)]
     first.source = "\n\n".join(filter(None, [*parts, rest.strip()]))
+
+
+def _unmark(path: Path, notebook: nbformat.NotebookNode) -> None:
+    """Take otter-grader's marks out of the solutions, in place, and all prompts.
+
+    Raises:
+        UserError: a cell's mark is not where otter-grader knows it.
+    """
+    for cell in notebook.cells:
+        if cell.cell_type != "code" or CHECKS in cell.source:
+            continue
+        source = cell.source
+        for pattern in (PROMPT, MARK_LINE, MARK_END):
+            source = pattern.sub("", source)
+        cell.source = source.strip("\n")
+        if match := MARKS.search(cell.source):
+            raise UserError(
+                f"{path}: {match[0]!r} is left in the solutions, in the cell that "
+                f"starts with {cell.source[:40]!r}. "
+                "Fix: give it a line of its own, and its END the same."
+            )
 
 
 def _refuse_secrets(path: Path, notebook: nbformat.NotebookNode) -> None:
