@@ -16,7 +16,7 @@ from grading.assignment import Assignment
 from grading.author import masters
 from grading.course import counting, decisions, export, lateness, roster, totals
 from grading.parallel import ENDS
-from grading.reports import gradescope, manual, pages
+from grading.reports import by_hand, gradescope, manual, pages
 from tools import files, workers
 from tools.chapters import ROOT
 from tools.errors import UserError, command
@@ -188,7 +188,8 @@ def grade(options: argparse.Namespace) -> int:
         f"{len(all_graded)} submissions, {sum(scores) / len(scores):.1f} of "
         f"{counting.maximum(assignment):g} points on average: {out / 'summary.html'}"
     )
-    for line in written.lines:
+    more = by_hand.write(out, all_graded, assignment, written.marks)
+    for line in [*written.lines, *more]:
         progress(line)
     return 0
 

@@ -352,6 +352,29 @@ def _cells(data: bytes) -> list[tuple[str, str]]:
     Raises:
         Exception: of many kinds, if this is no notebook.
     """
+    cells = _raw_cells(data)
+    return [_cell(number, cell) for number, cell in enumerate(cells, start=1)]
+
+
+def whole_cells(path: Path) -> list[tuple[str, str, dict]]:
+    """Kind, source and all else of each cell of a submission that could be read.
+
+    Raises:
+        Exception: of many kinds, if it can't be read any more.
+    """
+    data = _bytes(path)
+    if problem := _problem(data):
+        raise ValueError(problem)
+    cells = _raw_cells(data)[:MAX_CELLS]
+    return [(*_cell(number, one), one) for number, one in enumerate(cells, start=1)]
+
+
+def _raw_cells(data: bytes) -> list:
+    """The cells of a notebook, of which nothing is known.
+
+    Raises:
+        Exception: of many kinds, if this is no notebook.
+    """
     notebook = _parse(data)
     if not isinstance(notebook, dict) or not {"cells", "worksheets"} & notebook.keys():
         raise ValueError("it has no cells")
@@ -361,7 +384,7 @@ def _cells(data: bytes) -> list[tuple[str, str]]:
         cells = [cell for sheet in notebook["worksheets"] for cell in sheet["cells"]]
     if not isinstance(cells, list):
         raise ValueError("its cells are no list")
-    return [_cell(number, cell) for number, cell in enumerate(cells, start=1)]
+    return cells
 
 
 def _parse(data: bytes):
