@@ -396,13 +396,14 @@ def test_memory_is_what_is_free_within_the_limit(monkeypatch):
         (["tests/test_form.py"], "tests"),
         (["notebooks/05-tiny.ipynb", "tests/test_form.py"], "claims tests"),
         (["tests/test_site.py::test_x"], "site tests"),
+        (["tests/test_calculators.py"], "site tests"),
         (["tests"], "site tests"),
         (["./tests/"], "site tests"),
     ],
 )
 def test_only_the_parts_run_that_the_paths_need(house, tests, names):
     (house / "tests").mkdir()
-    for name in ("test_form.py", "test_site.py"):
+    for name in ("test_form.py", "test_site.py", "test_calculators.py"):
         (house / "tests" / name).write_text("")
     parts = checks.choose(tests, ["-x"], house, house)
     assert [part.name for part in parts] == names.split()

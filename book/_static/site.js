@@ -143,8 +143,17 @@ function unfold(place) {
     if (guess.parts.some((part) => part.contains(place))) guess.reveal();
 }
 
+// The place that the address names; a calculator's link may hold what is no place.
+function target() {
+  try {
+    return document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  } catch {
+    return null; // a broken escape such as %zz
+  }
+}
+
 function openTarget() {
-  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const place = target();
   if (!place?.closest(".bd-article")) return;
   unfold(place);
   place.scrollIntoView();

@@ -38,7 +38,7 @@ CODE = (
     *("benchmarks", "grading", "tools", "tests", "snippets"),
     *("book/_ext", "conftest.py"),
 )
-NEEDS_SITE = Path("tests/test_site.py")
+NEEDS_SITE = (Path("tests/test_site.py"), Path("tests/test_calculators.py"))
 IN_MEMORY = Path("/dev/shm")  # room for pytest's reports where a disk may be full
 NOTHING_RAN = 5  # the exit status of pytest
 MOST = 2  # failed tests that the summary names
@@ -299,7 +299,7 @@ def is_notebook(path: str) -> bool:
 def needs_site(path: str) -> bool:
     """Whether a test in this path looks at the built site."""
     file = Path(path.partition("::")[0])
-    return file == NEEDS_SITE or file in NEEDS_SITE.parents
+    return any(file == test or file in test.parents for test in NEEDS_SITE)
 
 
 def relative(path: str, root: Path) -> str:

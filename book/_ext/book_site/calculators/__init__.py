@@ -1,0 +1,1 @@
+"""The page What will it take?: four calculators with the formulas of the chapters."""
