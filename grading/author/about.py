@@ -146,7 +146,7 @@ def line(question: Question) -> str:
     parts.append(_many(question.points, "point"))
     if question.chapters:
         kind = "chapter" if len(question.chapters) == 1 else "chapters"
-        parts.append(f"{kind} {_list(question.chapters)}")
+        parts.append(f"{kind} {listed(question.chapters)}")
     return f"*{' · '.join(parts)}*"
 
 
@@ -159,12 +159,12 @@ def summary(assignment: Assignment) -> str:
     if not extras and all(one.minutes is None for one in core):
         return ""
     if not extras:
-        return f"*{_many(len(core), 'question')}: {_size(core)}.*"
+        return f"*{_many(len(core), 'question')}: {size(core)}.*"
     most = _many(assignment.points, "point")
     kind = "question" if len(core) == 1 else "questions"
     return (
-        f"*The core: {kind} {_list([number(one.name) for one in core])}, "
-        f"{_size(core)}. The others are extras, {_size(extras)} in all: choose what "
+        f"*The core: {kind} {listed([number(one.name) for one in core])}, "
+        f"{size(core)}. The others are extras, {size(extras)} in all: choose what "
         "you like. Their points make up for points lost in the core. Nobody gets more "
         f"than {most}.*"
     )
@@ -183,7 +183,7 @@ def minutes(questions: list[Question]) -> int | None:
     return sum(one.minutes for one in questions)
 
 
-def _size(questions: list[Question]) -> str:
+def size(questions: list[Question]) -> str:
     """`about 60 minutes and 24 points`."""
     points = _many(sum(one.points for one in questions), "point")
     time = minutes(questions)
@@ -194,7 +194,7 @@ def _many(count: float, word: str) -> str:
     return f"{count:g} {word}{'' if count == 1 else 's'}"
 
 
-def _list(parts) -> str:
+def listed(parts) -> str:
     """`1, 2 and 3`."""
     *first, last = map(str, parts)
     return f"{', '.join(first)} and {last}" if first else last

@@ -123,7 +123,7 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
             "Fix: call it N-slug.md, in lower case with hyphens."
         )
     repository = address.repository(root)
-    master = _read(path)
+    master = _with_settings(read(path))
     questions = _questions(path, master, root)
     about.take_out(path, master)
     parts = _otter(path, master, _take_classes(path, master))
@@ -158,7 +158,7 @@ def questions(path: Path, root: Path = ROOT) -> list[Question]:
     Raises:
         UserError: the master is broken.
     """
-    return _questions(path, _read(path), root)
+    return _questions(path, read(path), root)
 
 
 def dumps(notebook: nbformat.NotebookNode) -> str:
@@ -166,8 +166,12 @@ def dumps(notebook: nbformat.NotebookNode) -> str:
     return normalise.dumps(notebook)
 
 
-def _read(path: Path) -> nbformat.NotebookNode:
-    """Read a master and put otter-grader's settings before its first cell."""
+def read(path: Path) -> nbformat.NotebookNode:
+    """A master as a notebook.
+
+    Raises:
+        UserError: it can't be read, or does not start with a title.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -184,6 +188,11 @@ def _read(path: Path) -> nbformat.NotebookNode:
         raise UserError(
             f"{path}: does not start with a title. Fix: write `# Title` first."
         )
+    return master
+
+
+def _with_settings(master: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A master with otter-grader's settings before its first cell."""
     master.cells.insert(0, nbformat.v4.new_raw_cell(CONFIG))
     master.metadata = nbformat.from_dict(
         {"kernelspec": normalise.METADATA["kernelspec"]}
