@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grading import batch, cgroup, probe, sandbox, shards, submissions
 from grading.assignment import Assignment
-from grading.author import masters
+from grading.author import assemble, bank, masters
 from grading.course import counting, decisions, export, lateness, roster, totals
 from grading.parallel import ENDS
 from grading.reports import by_hand, gradescope, manual, pages
@@ -24,6 +24,7 @@ from tools.setup import installing
 
 OUT = "grades"
 SEED_FILE = "seed.txt"
+ASSIGNMENTS = ROOT / "assignments"
 
 
 def add_grade(commands) -> None:
@@ -293,7 +294,7 @@ def add_assign(commands) -> None:
     parser.add_argument(
         "--to",
         type=files.home,
-        default=ROOT / "assignments",
+        default=ASSIGNMENTS,
         help="where to (default: assignments)",
     )
     parser.set_defaults(run=assign)
@@ -323,6 +324,8 @@ def assign(options: argparse.Namespace) -> int:
             target.parent.mkdir(parents=True, exist_ok=True)
             files.write_text(target, text)
             print(f"{target.name}: made from its master.")
+    if not paths and options.to == ASSIGNMENTS:
+        stale += bank.write_tables(options.check)
     return int(options.check and stale > 0)
 
 
@@ -360,7 +363,8 @@ def commands() -> argparse.ArgumentParser:
     added = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in (
         *(add_grade, export.add_export, totals.add_totals),
-        *(add_assign, gradescope.add_zip, add_sandbox),
+        *(bank.add_bank, assemble.add_assemble, add_assign),
+        *(gradescope.add_zip, add_sandbox),
     ):
         add(added)
     return parser
