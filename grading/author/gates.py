@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import nbformat
 import yaml
@@ -206,7 +207,9 @@ def _score(grading: runner.Grading, answer: dict) -> float | str:
     if error := grading.session.run(answer["code"], 60):
         return f"its code raises {error['type']}: {error['message']}"
     cases = grading.files[answer["question"]].test_cases
-    outcomes = [(case.points, grading.test(case)) for case in cases]
+    last = Cell(len(grading.cells) + 1, answer["code"])  # of a new process, too
+    with mock.patch.object(grading, "cells", [*grading.cells, last]):
+        outcomes = [(case.points, grading.test(case)) for case in cases]
     if lost := [outcome.message for _, outcome in outcomes if outcome.lost]:
         return f"the worker was lost ({lost[0]})"
     if error := grading.session.run(RESTORE, 10):
