@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grading import batch, cgroup, probe, sandbox, shards, submissions
 from grading.assignment import Assignment
-from grading.author import assemble, bank, masters
+from grading.author import assemble, bank, colab, masters
 from grading.course import counting, decisions, export, lateness, roster, totals
 from grading.parallel import ENDS
 from grading.reports import by_hand, gradescope, manual, pages
@@ -297,15 +297,24 @@ def add_assign(commands) -> None:
         default=ASSIGNMENTS,
         help="where to (default: assignments)",
     )
+    parser.add_argument(
+        "--colab",
+        metavar="PLACE",
+        help="where a notebook of your own will lie, for its Open in Colab link: a "
+        "folder in a public repository on GitHub, or a file in Google Drive (default: "
+        "no link, but in the book's own)",
+    )
     parser.set_defaults(run=assign)
 
 
 def assign(options: argparse.Namespace) -> int:
     """Make the students' notebooks."""
     paths = [masters.find_master(name) for name in options.masters]
+    paths = paths or masters.master_paths()
+    links = {path: link(path, options.colab, len(paths)) for path in paths}
     stale = 0
-    for path in paths or masters.master_paths():
-        assignment = masters.build(path)
+    for path in paths:
+        assignment = masters.build(path, opens=links[path])
         target = options.to / assignment.file_name
         text = masters.dumps(assignment.student)
         old = target.read_text(encoding="utf-8") if target.exists() else ""
@@ -323,10 +332,41 @@ def assign(options: argparse.Namespace) -> int:
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             files.write_text(target, text)
-            print(f"{target.name}: made from its master.")
+            print(f"{target.name}: made from its master{said(path, links[path])}.")
     if not paths and options.to == ASSIGNMENTS:
         stale += bank.write_tables(options.check)
     return int(options.check and stale > 0)
+
+
+def link(path: Path, given: str | None, count: int) -> str:
+    """Where Colab opens the notebook of a master.
+
+    Args:
+        path: the master.
+        given: where its notebook will lie, if that was said.
+        count: of the masters.
+
+    Raises:
+        UserError: there is no such place, or not one for each master.
+    """
+    if given is None:
+        return colab.default(path)
+    found, is_file = colab.find(given, f"{path.stem}.ipynb")
+    if is_file and count > 1:
+        raise UserError(
+            f"--colab {given!r}: one notebook, and there are {count} masters. "
+            "Fix: name one master, or a folder on GitHub for all of them."
+        )
+    return found
+
+
+def said(path: Path, link: str) -> str:
+    """What became of the link, if a teacher has to know."""
+    if link == colab.default(path) and link:
+        return ""
+    if not link:
+        return "; it has no Open in Colab link, unless --colab says where it will lie"
+    return f"; Open in Colab leads to {link}"
 
 
 def add_sandbox(commands) -> None:

@@ -77,3 +77,94 @@ def test_no_solution_of_the_book_holds_a_mark(path):
     solution = masters.build(path).solution
     for cell in solution.cells:
         assert not MARK.search(cell.source), cell.source
+
+
+# Open in Colab.
+
+HOST = "https://colab.research.google.com"
+ID = "1a2B-c3_D4e5F6g7H8i9J0kLmNoPqRsTu"
+FILE = "my-variant.ipynb"
+PLACES = {
+    "https://github.com/me/course": f"github/me/course/blob/main/{FILE}",
+    "https://github.com/me/course.git": f"github/me/course/blob/main/{FILE}",
+    "https://github.com/me/course/tree/dev": f"github/me/course/blob/dev/{FILE}",
+    "https://github.com/me/course/tree/dev/week%201": (
+        f"github/me/course/blob/dev/week%201/{FILE}"
+    ),
+    "https://github.com/me/course/tree/dev/a/": f"github/me/course/blob/dev/a/{FILE}",
+    "https://github.com/me/course/blob/dev/a/x.ipynb": (
+        "github/me/course/blob/dev/a/x.ipynb"
+    ),
+    f"{HOST}/github/me/course/blob/dev/x.ipynb": "github/me/course/blob/dev/x.ipynb",
+    ID: f"drive/{ID}",
+    f"https://drive.google.com/file/d/{ID}/view?usp=sharing": f"drive/{ID}",
+    f"https://drive.google.com/open?id={ID}": f"drive/{ID}",
+    f"{HOST}/drive/{ID}": f"drive/{ID}",
+    f"{HOST}/drive/{ID}?usp=sharing#scrollTo=x": f"drive/{ID}",
+}
+
+
+def first_cell(folder) -> str:
+    data = json.loads((folder / "out" / FILE).read_text())
+    return "".join(data["cells"][0]["source"])
+
+
+@pytest.mark.parametrize("given", PLACES)
+def test_the_link_leads_where_a_teacher_says(given, tmp_path, capsys):
+    assert assign(master(tmp_path), tmp_path, "--colab", given) == 0
+    wanted = f"{HOST}/{PLACES[given]}"
+    title, line, _ = first_cell(tmp_path).split("\n\n")
+    assert (title, line) == ("# Mini", f"**[Open in Colab]({wanted})**")
+    (said,) = capsys.readouterr().out.splitlines()
+    assert said.endswith(f"made from its master; Open in Colab leads to {wanted}.")
+
+
+def test_a_private_notebook_has_no_link_unless_it_is_said_where_it_lies(
+    tmp_path, capsys
+):
+    assert assign(master(tmp_path), tmp_path) == 0
+    assert "Colab" not in (tmp_path / "out" / FILE).read_text()
+    (said,) = capsys.readouterr().out.splitlines()
+    assert "no Open in Colab link, unless --colab says where it will lie" in said
+    assert "Colab" not in masters.build(class_factory.MINI).solution.cells[0].source
+
+
+def test_the_books_own_keep_their_links(tmp_path, capsys):
+    assert assign("1", tmp_path) == 0
+    assert capsys.readouterr().out.endswith(".ipynb: made from its master.\n")
+    made = tmp_path / "out" / "1-measure-and-explain.ipynb"
+    assert "/blob/main/assignments/1-measure-and-explain.ipynb)**" in made.read_text()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "course",
+        "https://gitlab.com/me/course",
+        "http://github.com/me/course",
+        "https://github.com/me",
+        "https://github.com/me/course/issues",
+        "https://github.com/me/course/blob/dev/a",
+        "https://github.com/me/course/tree/dev/x.ipynb",
+        "https://github.com/me/course/tree/dev/../x",
+        "https://github.com/me/course/tree/dev/%2e%2e/x",
+        "https://github.com/me/course/tree/dev/a b",
+        "https://github.com/me/course/tree/dev/a)**[x](y",
+        "https://drive.google.com/drive/folders/short",
+        f"{HOST}/github/me/course/blob/dev/a",
+        f"{ID})",
+        f"javascript:{ID}",
+    ],
+)
+def test_a_place_that_colab_does_not_open_is_refused(given, tmp_path, capsys):
+    assert assign(master(tmp_path), tmp_path, "--colab", given) == 1
+    said = capsys.readouterr().err
+    assert "--colab " in said and "Fix: give the folder" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_file_is_no_place_for_several(tmp_path, capsys):
+    assert cli.main(["assign", "1", "2", "--to", str(tmp_path), "--colab", ID]) == 1
+    assert "one notebook, and there are 2 masters. Fix: " in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

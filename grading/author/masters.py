@@ -24,8 +24,7 @@ import nbformat
 import yaml
 
 from grading.assignment import PLACEHOLDER, Assignment, Question
-from grading.author import about
-from tools import address
+from grading.author import about, colab
 from tools.chapters import ROOT
 from tools.errors import UserError
 from tools.notebooks import normalise, sync
@@ -111,8 +110,14 @@ def find_master(name: str, root: Path = ROOT) -> Path:
     )
 
 
-def build(path: Path, root: Path = ROOT) -> Assignment:
+def build(path: Path, root: Path = ROOT, opens: str | None = None) -> Assignment:
     """Make an assignment from its master.
+
+    Args:
+        path: the master.
+        root: the repository's folder.
+        opens: where Colab opens the students' notebook; "" for a notebook without a
+            link. If it is not given, the book's own masters have one.
 
     Raises:
         UserError: the master is broken; the message names the place and the fix.
@@ -122,7 +127,7 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
             f"{path.name}: not an assignment's name. "
             "Fix: call it N-slug.md, in lower case with hyphens."
         )
-    repository = address.repository(root)
+    opens = colab.default(path, root) if opens is None else opens
     master = _with_settings(read(path))
     questions = _questions(path, master, root)
     about.take_out(path, master)
@@ -134,7 +139,7 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
             if cell.cell_type == "code" and CHECKS in cell.source:
                 cell.source = set_up
                 cell.metadata = {"tags": ["hide-input", "setup"], "cellView": "form"}
-        _finish(path, notebook, questions)
+        _finish(notebook, questions)
     _unmark(path, parts["solution"])
     _refuse_secrets(path, parts["student"])
     title = parts["student"].cells[0].source.partition("\n")[0].removeprefix("# ")
@@ -148,7 +153,7 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
     assignment = Assignment(path.stem, title, questions, **parts)
     for notebook in (assignment.student, assignment.solution):
         about.put_in(notebook, questions)
-        _put_head(notebook, assignment, repository)
+        _put_head(notebook, assignment, opens)
     return assignment
 
 
@@ -363,10 +368,13 @@ def _set_up_cell(
     return source + WRITE_CHECKS + "\n# <<<" + after
 
 
-def _finish(
-    path: Path, notebook: nbformat.NotebookNode, questions: list[Question]
-) -> None:
-    """Give a notebook of otter's the book's form, in place."""
+def _finish(notebook: nbformat.NotebookNode, questions: list[Question]) -> None:
+    """Give a notebook of otter's the book's form, in place.
+
+    Args:
+        notebook: the students', or the solutions.
+        questions: of the master.
+    """
     cells = []
     manual = iter([one.name for one in questions if one.manual])
     answered = None  # the manual question whose answer comes next
@@ -389,16 +397,20 @@ def _finish(
 
 
 def _put_head(
-    notebook: nbformat.NotebookNode,
-    assignment: Assignment,
-    repository: address.Repository,
+    notebook: nbformat.NotebookNode, assignment: Assignment, opens: str
 ) -> None:
-    """Write below the title, in place, where to open it and how large it is."""
+    """Write below the title, in place, where to open it and how large it is.
+
+    Args:
+        notebook: the students', or the solutions.
+        assignment: that it is of.
+        opens: where Colab opens it; "" for a notebook without a link.
+    """
     first = notebook.cells[0]
     title, _, rest = first.source.partition("\n")
-    place = repository.colab(f"assignments/{assignment.file_name}")
-    parts = [title, f"**[Open in Colab]({place})**", about.summary(assignment)]
-    first.source = "\n\n".join(filter(None, [*parts, rest.strip()]))
+    link = f"**[Open in Colab]({opens})**" if opens else ""
+    parts = [title, link, about.summary(assignment), rest.strip()]
+    first.source = "\n\n".join(filter(None, parts))
 
 
 def _unmark(path: Path, notebook: nbformat.NotebookNode) -> None:
