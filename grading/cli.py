@@ -309,8 +309,8 @@ def add_assign(commands) -> None:
 
 def assign(options: argparse.Namespace) -> int:
     """Make the students' notebooks."""
-    paths = [masters.find_master(name) for name in options.masters]
-    paths = paths or masters.master_paths()
+    named = [masters.find_master(name) for name in options.masters]
+    paths = named or masters.master_paths()
     links = {path: link(path, options.colab, len(paths)) for path in paths}
     stale = 0
     for path in paths:
@@ -333,7 +333,7 @@ def assign(options: argparse.Namespace) -> int:
             target.parent.mkdir(parents=True, exist_ok=True)
             files.write_text(target, text)
             print(f"{target.name}: made from its master{said(path, links[path])}.")
-    if not paths and options.to == ASSIGNMENTS:
+    if not named and options.to == ASSIGNMENTS:
         stale += bank.write_tables(options.check)
     return int(options.check and stale > 0)
 

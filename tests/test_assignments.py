@@ -170,6 +170,11 @@ class TestProject(Gate):
     name = "5-project"
 
 
+@class_factory.NEEDS_SANDBOX
+class TestPlanBeforeYouRent(Gate):
+    name = "6-plan-before-you-rent"
+
+
 def test_every_assignment_has_its_gate():
     gates = {gate.name for gate in Gate.__subclasses__()}
     assert gates == set(NAMES)
