@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from grading import batch, cgroup, probe, sandbox, shards, submissions
+from grading import batch, cgroup, probe, sandbox, shards, similar, submissions
 from grading.assignment import Assignment
 from grading.author import assemble, bank, colab, masters
 from grading.course import counting, decisions, export, lateness, roster, totals
@@ -404,7 +404,7 @@ def commands() -> argparse.ArgumentParser:
     for add in (
         *(add_grade, export.add_export, totals.add_totals),
         *(bank.add_bank, assemble.add_assemble, add_assign),
-        *(gradescope.add_zip, add_sandbox),
+        *(similar.add_code, gradescope.add_zip, add_sandbox),
     ):
         add(added)
     return parser
