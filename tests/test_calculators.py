@@ -122,6 +122,10 @@ def test_the_first_remedy_that_is_enough_is_named():
         for n in (most, most + 1)
     ]
     assert fits == [True, False]
+    # Mixed precision is not enough and helps, so the smaller batch comes on top of it.
+    both = answer("memory", parameters=4e9, batch=1024.0, **card)
+    assert "not fit" in value(both, "Mixed precision, mixed_bfloat16")
+    assert f"a batch of {most} with mixed precision" in both.verdict
     floor = answer("memory", parameters=5.5e9, activations=1e6, batch=8.0, **card)
     assert "another optimizer: Lion" in floor.verdict
     larger = answer("memory", parameters=11e9, activations=1e6, batch=8.0, **card)
@@ -643,7 +647,9 @@ def test_where_nothing_can_be_copied_the_address_is_the_link(browser, base):
     watched = test_site.watch(browser, test_site.host(base))
     visit = Visit(watched, base + PAGE)
     watched.tab.add_init_script("Object.defineProperty(navigator, 'clipboard', {})")
-    visit.open().field("memory", "batch").fill("17")
+    visit.open().form("price").get_by_role("button", name="Copy link").click()
+    assert "#price?operations=3.048e15&" in visit.tab.url  # nothing was typed before
+    visit.field("memory", "batch").fill("17")
     visit.form("memory").get_by_role("button", name="Copy link").click()
     said = visit.form("memory").locator(".calc-said").inner_text()
     assert said.startswith("The address of this page is the link")

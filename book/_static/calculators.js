@@ -191,7 +191,7 @@
       );
       const how = "activations in 2 bytes, and a 16-bit copy of the weights";
       rows.push(remedy(`Mixed precision, ${name}`, less, room, how));
-      if (room < less && less < total) [mixed, withIt] = [true, "with mixed precision, "];
+      if (room < less && less < total) [mixed, withIt] = [true, " with mixed precision"];
     }
     const sample = (mixed ? 2 : 4) * v.activations;
     const floor = added(stepBytes(v.parameters, v.optimizer, mixed, 0));
@@ -199,10 +199,10 @@
     const most = Math.floor(left / sample);
     rows.push(
       remedy(
-        most ? `A batch of ${all(most)}` : "A smaller batch",
+        (most ? `A batch of ${all(most)}` : "A smaller batch") + withIt,
         floor + Math.max(most, 1) * sample,
         room,
-        `${withIt}${held(floor)} whatever the batch, ${held(sample)} for a sample`,
+        `${held(floor)} whatever the batch, ${held(sample)} for a sample`,
       ),
     );
 
@@ -213,20 +213,20 @@
     );
     rows.push(
       remedy(
-        `The same batch in ${micro ? `${all(v.batch / micro)} pieces` : "pieces"}`,
+        `The same batch in ${micro ? `${all(v.batch / micro)} pieces` : "pieces"}${withIt}`,
         floor + gathered + Math.max(micro, 1) * sample,
         room,
-        `${withIt}activations of one piece, and ${held(gathered)} for the sum of gradients`,
+        `activations of one piece, and ${held(gathered)} for the sum of gradients`,
       ),
     );
 
     const kept = segmentsKept(v.layers);
     rows.push(
       remedy(
-        "Rematerialisation",
+        `Rematerialisation${withIt}`,
         floor + (v.batch * sample * kept) / v.layers,
         room,
-        `${withIt}${all(kept)} of ${all(v.layers)} layers' outputs alive`,
+        `${all(kept)} of ${all(v.layers)} layers' outputs alive`,
       ),
     );
 
@@ -236,9 +236,9 @@
       const fitting = Math.floor(Math.max(room - bare, 0) / sample);
       const size = most ? v.batch : Math.max(Math.min(fitting, v.batch), 1);
       const how =
-        `${withIt}${decimal(REMEMBERED[other])} bytes of state a weight, ` +
+        `${decimal(REMEMBERED[other])} bytes of state a weight, ` +
         `a batch of ${all(size)}`;
-      const name = `Another optimizer: ${OPTIMIZERS[other]}`;
+      const name = `Another optimizer${withIt}: ${OPTIMIZERS[other]}`;
       rows.push(remedy(name, bare + size * sample, room, how));
     }
 

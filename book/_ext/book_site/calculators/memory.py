@@ -146,37 +146,37 @@ def remedies_of(
         how = "activations in 2 bytes, and a 16-bit copy of the weights"
         rows.append(remedy(f"Mixed precision, {name}", less, room, how))
         if room < less < total:
-            mixed, with_it = True, "with mixed precision, "
+            mixed, with_it = True, " with mixed precision"
     sample = (2 if mixed else 4) * each
     floor = added(step_bytes(parameters, optimizer, mixed, 0.0))
     left = max(room - floor, 0.0)
     most = math.floor(left / sample)
-    how = f"{with_it}{held(floor)} whatever the batch, {held(sample)} for a sample"
+    how = f"{held(floor)} whatever the batch, {held(sample)} for a sample"
     name = f"A batch of {decimal(most, 15)}" if most else "A smaller batch"
-    rows.append(remedy(name, floor + max(most, 1) * sample, room, how))
+    rows.append(remedy(name + with_it, floor + max(most, 1) * sample, room, how))
 
     gathered = 4 * parameters
     micro = largest_divisor(batch, math.floor(max(left - gathered, 0.0) / sample))
-    how = f"{with_it}activations of one piece, and {held(gathered)} for the sum of "
+    how = f"activations of one piece, and {held(gathered)} for the sum of "
     how += "gradients"
     pieces = f"{decimal(batch / micro, 15)} pieces" if micro else "pieces"
-    name = f"The same batch in {pieces}"
+    name = f"The same batch in {pieces}{with_it}"
     rows.append(remedy(name, floor + gathered + max(micro, 1) * sample, room, how))
 
     layers = values["layers"]
     kept = segments_kept(layers)
-    how = f"{with_it}{decimal(kept, 15)} of {decimal(layers, 15)} layers' outputs alive"
+    how = f"{decimal(kept, 15)} of {decimal(layers, 15)} layers' outputs alive"
     all_kept = floor + batch * sample * kept / layers
-    rows.append(remedy("Rematerialisation", all_kept, room, how))
+    rows.append(remedy(f"Rematerialisation{with_it}", all_kept, room, how))
 
     names = list(REMEMBERED)
     for other in names[names.index(optimizer) + 1 :]:
         bare = added(step_bytes(parameters, other, mixed, 0.0))
         fitting = math.floor(max(room - bare, 0.0) / sample)
         size = batch if most else max(min(fitting, batch), 1)
-        how = f"{with_it}{decimal(REMEMBERED[other])} bytes of state a weight, "
+        how = f"{decimal(REMEMBERED[other])} bytes of state a weight, "
         how += f"a batch of {decimal(size, 15)}"
-        name = f"Another optimizer: {OPTIMIZERS[other]}"
+        name = f"Another optimizer{with_it}: {OPTIMIZERS[other]}"
         rows.append(remedy(name, bare + size * sample, room, how))
 
     cards = sorted(figures["cards"].items(), key=lambda item: item[1]["memory"])
