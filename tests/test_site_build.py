@@ -222,6 +222,49 @@ def test_a_broken_page_and_a_claim_without_a_sentence_turn_the_build_red(tmp_pat
     assert "05-tiny.ipynb, cell 6 ('assert 1 + 1 == 2'): tagged `claim`" in done.stderr
 
 
+FORMULAS = r"""# Welcome
+
+Inline $a < b$, and, by itself,
+
+$$n^* = \frac{L_2}{c_1}$$
+
+$$x &= 1 \\ y &= 2$$
+
+\begin{align}
+p &= 1 \\
+q &= 2
+\end{align}
+
+$$E = 1$$ (energy)
+"""
+
+
+def test_formulas_are_mathml_without_a_script(tmp_path):
+    root = make_book(tmp_path)
+    (root / "book" / "welcome.md").write_text(FORMULAS)
+    done = build(root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = bs4.BeautifulSoup(page(root, "book/welcome.html"), "html.parser")
+    assert shown.select_one(".unbroken").get_text() == "a<ba < b,"
+    inline, fraction, split, align, named = shown.select("math")
+    assert inline.get("display") is None and fraction["display"] == "block"
+    tex = inline.find("annotation", encoding="application/x-tex").get_text()
+    assert tex == "a < b"
+    assert [x.get_text() for x in fraction.select("mfrac > *")] == ["L2", "c1"]
+    assert [len(x.select("mtr")) for x in (split, align)] == [2, 2]
+    assert "(1)" not in align.get_text()
+    numbers = [x.find_previous_sibling(class_="eqno") for x in (split, align, named)]
+    assert [x and x.get_text() for x in numbers] == [None, "(1)", "(2)"]
+
+
+def test_a_formula_that_cannot_be_converted_turns_the_build_red(tmp_path):
+    root = make_book(tmp_path)
+    (root / "book" / "welcome.md").write_text("# Welcome\n\nSee $\\nosuch{x}$.\n")
+    done = build(root)
+    assert done.returncode != 0
+    assert r"book/welcome.md: the formula \nosuch{x} cannot be shown" in done.stderr
+
+
 def with_question(answer: str) -> nbformat.NotebookNode:
     """A chapter with a question, whose claim names this answer."""
     notebook = notebook_factory.chapter()
