@@ -112,8 +112,8 @@ def test_keys_need_a_text_below_them(tmp_path):
 
 
 def test_an_unknown_key_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"mini\.md.*minuts"):
-        masters.build(master(tmp_path, {"q2": "minuts: 3"}))
+    with pytest.raises(UserError, match=r"mini\.md.*no such key 'minute'"):
+        masters.build(master(tmp_path, {"q2": "minute: 3"}))
     masters.build(master(tmp_path, {"q2": "all_or_nothing: true"}))
 
 

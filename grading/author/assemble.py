@@ -29,7 +29,7 @@ from tools.errors import UserError
 # Where a question is named: `q6`, `prediction_q1`, `test_q4_x`, and in texts.
 NAMED = re.compile(r"(?<![^\W_])q(?P<number>\d+)(?![^\W_])")
 CALLED = re.compile(
-    r"\b(?P<word>[Qq]uestions?)(?P<gap>\s+)"
+    r"\b(?P<word>(?i:question)s?)(?P<gap>\s+)"
     r"(?P<numbers>\d+(?:(?:,| and| or| to|, and)\s+\d+)*)\b"
 )
 HOW = re.compile(r"(?m)^\*\*How it works\.\*\*.*$")
