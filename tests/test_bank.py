@@ -303,9 +303,16 @@ def test_a_range_of_questions_is_renumbered_or_listed():
         made.renumbered(chosen[0], "questions 1 to 3")
 
 
-def test_two_answers_of_one_name_are_refused():
-    with pytest.raises(UserError, match=r"2\.q5 and 4\.q4: both define step_seconds"):
+def test_two_answers_of_one_name_are_refused(tmp_path):
+    with pytest.raises(UserError, match=r"2\.q5 and a cell of 4-.*define step_seconds"):
         made("2.q5", "4.q4")
+    path = str(tmp_path / "own.md")
+    own = class_factory.MINI.read_text()
+    given = "```{code-cell}\ndef queue_times(launch, work):\n    return 1\n```\n\n"
+    mark = "```{raw-cell}\n# BEGIN QUESTION\nname: q2"
+    (tmp_path / "own.md").write_text(own.replace(mark, given + mark))
+    with pytest.raises(UserError, match=r"1\.q2 and a cell of own: .*queue_times"):
+        made("1.q2", f"{path}.q2")
 
 
 def test_masters_with_two_backends_are_refused():
@@ -324,6 +331,25 @@ def test_the_wrong_answers_of_the_sources_come_along():
     codes = [one["code"] for one in made("1.q3", "1.q1").wrong_answers]
     assert any("prediction_q2" in one for one in codes)
     assert not any("prediction_q1" in one for one in codes)
+
+
+def test_a_wrong_answer_brings_its_imports_or_is_left_out():
+    found = made("1.q3")
+    first = next(
+        one["code"] for one in found.wrong_answers if "quantiles" in one["code"]
+    )
+    assert first.startswith("import statistics\ndef summarise")
+    assert found.left_out == []
+    found = made("3.q1")
+    codes = [one["code"] for one in found.wrong_answers]
+    there = [one for one in codes if one.startswith("%%backends\n")]
+    assert there and all("\nimport " in one.partition("def ")[0] for one in there)
+    master = parts.read(PATHS[1].resolve())
+    chosen = assemble.picks(["2.q5"], [])
+    assembly = assemble._Assembly(chosen)
+    assembly.add(chosen[0])
+    cell = code("def step_seconds(a, b, c):\n    return bucket(math.ceil(a))")
+    assert assemble._missing(assembly, master, cell) == {"bucket"}
 
 
 BAD = {
@@ -385,6 +411,7 @@ def test_the_command_writes_what_passes_its_gates(mini, tmp_path, capsys):
     said = capsys.readouterr()
     assert "about 21 minutes and 7 points in the core, of which by hand: q3" in said.out
     assert "trying the starter" in said.err
+    assert "no wrong answers are known: q1, q2, q4" in said.err
     found = masters.build(path)
     assert [one.name for one in found.extras] == ["q4"]
     before = path.read_text()
@@ -395,6 +422,7 @@ def test_the_command_writes_what_passes_its_gates(mini, tmp_path, capsys):
     assert path.read_text() != before
 
 
+ENDS = "def softmax(logits): __import__('os')._exit(0)"
 BROKEN = {
     "a solution that is wrong": ("- np.max(logits)", "+ 1e9", "the solution: "),
     "a solution that raises": ("bytes_q3 = 4", "bytes_q3 = four", "the solution: cell"),
@@ -424,7 +452,6 @@ def test_nothing_is_written_if_a_gate_fails(old, new, said, mini, tmp_path, caps
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    parts.read.cache_clear()
     names_ = [f"{mini}.q{number}" for number in (1, 2, 3)]
     assert run(tmp_path / "new.md", *names_) == 1
     assert not (tmp_path / "new.md").exists()
@@ -439,11 +466,14 @@ def test_a_wrong_answer_that_gets_other_points_is_told():
         {"question": "q3", "why": "four", "points": 0, "code": "bytes_q3 = 4"},
         {"question": "q3", "why": "a list", "points": [0, 2], "code": "bytes_q3 = []"},
         {"question": "q1", "why": "broken", "points": 0, "code": "def softmax(:"},
+        {"question": "q1", "why": "ends", "points": 0, "code": ENDS},
+        {"question": "q3", "why": "five", "points": 1, "code": "bytes_q3 = 5"},
     ]
     said = gates.faults(class_factory.mini(), answers, lambda line: None)
-    assert len(said) == 2
+    assert len(said) == 3  # nobody is left to ask of the last
     assert said[0].endswith("q3, four: 1")
     assert "q1, broken: its code raises SyntaxError" in said[1]
+    assert "q1, ends: " in said[2] and "ended the process" in said[2]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import jupytext
 import nbformat
 import yaml
 
+from grading import probe
 from grading.assignment import Assignment, Question
 from grading.author import about, gates, masters, names, parts, setups
 from grading.author.parts import Cells, Part, Parts
@@ -58,6 +59,7 @@ class Assembled:
     text: str
     questions: list[Question]
     wrong_answers: list[dict]
+    left_out: list[str]  # wrong answers that can't be tried, and why
 
 
 def picks(core: list[str], extras: list[str], root: Path = ROOT) -> list[Pick]:
@@ -266,7 +268,7 @@ def assemble(chosen: list[Pick], title: str, root: Path = ROOT) -> Assembled:
     end = next((master.end for master in made.taken if master.end), "")
     below = [nbformat.v4.new_markdown_cell(end)] if end else []
     text = dumps([head, set_up, *_once(imports.values()), *made.cells, *below])
-    return Assembled(text, questions, _wrong_answers(made, root))
+    return Assembled(text, questions, *_wrong_answers(made, root))
 
 
 def _begin(cell: nbformat.NotebookNode, question: Question) -> str:
@@ -316,27 +318,27 @@ def _once(imports: Iterable[Cells]) -> Cells:
 
 
 def _see_names(made: _Assembly) -> None:
-    """See that no two questions of different masters bind what a test asks for.
+    """See that no cell of another master binds an answer, or what a test asks for.
 
     Raises:
-        UserError: two do.
+        UserError: one does.
     """
-    binds: dict[str, Pick] = {}
     for pick in made.chosen:
-        asked = {
-            name
-            for cell in pick.part.own
-            if names.is_test(cell)
-            for name in names.used(cell)
-        }
-        bound = {name for cell in pick.part.cells for name in names.bound(cell)}
-        for name in sorted((asked & bound) | pick.part.answers):
-            name = made.renumbered(pick, name)
-            other = binds.setdefault(name, pick)
-            if other.master is not pick.master:
+        tests = [cell for cell in pick.part.own if names.is_test(cell)]
+        asked = {name for cell in tests for name in names.used(cell)}
+        mine = {name for cell in pick.part.cells for name in names.bound(cell)} & asked
+        mine = {made.renumbered(pick, name) for name in mine | pick.part.answers}
+        for master, cells in made.taken.items():
+            if master is pick.master:
+                continue
+            other = next(one for one in made.chosen if one.master is master)
+            bound = {name for cell in cells for name in names.bound(cell)}
+            both = sorted(mine & {made.renumbered(other, name) for name in bound})
+            if both:
                 raise UserError(
-                    f"{other.label} and {pick.label}: both define {name}, so one would "
-                    "take the other's place. Fix: leave one out."
+                    f"{pick.label} and a cell of {master.path.stem}: both define "
+                    f"{both[0]}, so one would take the other's place. "
+                    "Fix: leave one out."
                 )
 
 
@@ -357,17 +359,49 @@ def _head(made: _Assembly, questions: list[Question], title: str, root: Path) ->
     return "\n\n".join(lines)
 
 
-def _wrong_answers(made: _Assembly, root: Path) -> list[dict]:
-    """The wrong answers to the questions, renumbered."""
-    found = []
+def _wrong_answers(made: _Assembly, root: Path) -> tuple[list[dict], list[str]]:
+    """The wrong answers to the questions, renumbered.
+
+    Returns:
+        The answers, and a line for each that is left out, since it uses what stands
+        in a question that is not chosen.
+    """
+    found, lines = [], []
     for pick in made.chosen:
         if pick.master.path.parent != (root / "assignments" / "masters").resolve():
             continue
         for one in gates.known_wrong_answers(pick.master.path.stem, root):
-            if one["question"] == pick.name:
-                code = made.renumbered(pick, one["code"])
-                found.append(one | {"question": made.new_name(pick), "code": code})
-    return found
+            if one["question"] != pick.name:
+                continue
+            cell = nbformat.v4.new_code_cell(one["code"])
+            if missing := _missing(made, pick.master, cell):
+                why = f"uses {', '.join(sorted(missing))}"
+                lines.append(f"{pick.label}, {one['why']}: left out, since it {why}")
+                continue
+            code = made.renumbered(pick, _with_imports(pick.master, cell))
+            found.append(one | {"question": made.new_name(pick), "code": code})
+    return found, lines
+
+
+def _missing(made: _Assembly, master: Parts, cell: nbformat.NotebookNode) -> set[str]:
+    """The names that a cell uses and that the new master has not taken over."""
+    there = [one for part in master.parts for one in part.cells]
+    known = {name for one in there for name in names.bound(one)}
+    known -= {name for one in there for name in names.imports(one)}
+    here = {name for one in made.taken[master] for name in names.bound(one)}
+    return names.used(cell) & known - here - master.known
+
+
+def _with_imports(master: Parts, cell: nbformat.NotebookNode) -> str:
+    """The code of a cell with the imports that any cell of its master has."""
+    lines = {}
+    for one in (one for part in master.parts for one in part.cells):
+        if names.process(one) == names.process(cell):
+            lines |= names.imports(one)
+    needed = sorted({lines[name] for name in names.used(cell) if name in lines})
+    magic = names.process(cell)
+    body = cell.source.removeprefix(magic).lstrip("\n")
+    return "\n".join([*filter(None, [magic]), *needed, body])
 
 
 def dumps(cells: Cells) -> str:
@@ -433,6 +467,7 @@ def run(options: argparse.Namespace) -> int:
     path = options.master
     check_path(path, options.force)
     made = assemble(picks(options.core, options.extra), options.title)
+    probe.check()
     assignment = try_out(path, made)
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write_text(path, made.text)
@@ -473,6 +508,13 @@ def try_out(path: Path, made: Assembled) -> Assignment:
         trial = Path(folder, path.name)
         trial.write_text(made.text, encoding="utf-8")
         assignment = masters.build(trial)
+        for line in made.left_out:
+            print(line, file=sys.stderr)
+        known = {one["question"] for one in made.wrong_answers}
+        bare = [one.name for one in assignment.questions if one.name not in known]
+        bare = [name for name in bare if name in assignment.public_tests]
+        if bare:
+            print(f"no wrong answers are known: {', '.join(bare)}", file=sys.stderr)
         found = gates.faults(
             assignment, made.wrong_answers, lambda line: print(line, file=sys.stderr)
         )

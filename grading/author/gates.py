@@ -18,6 +18,7 @@ import yaml
 from grading import runner, sandbox
 from grading.assignment import Assignment
 from grading.runner import Cell, Result
+from grading.session import WorkerLost
 from tools.chapters import ROOT
 from tools.errors import UserError
 
@@ -189,7 +190,11 @@ def wrong_answers(grading: runner.Grading, answers: list[dict]) -> list[str]:
     try:
         for number, answer in enumerate(answers, start=1):
             os.environ[runner.SEED] = str(1000 * number)
-            deserved, score = answer["points"], _score(grading, answer)
+            try:
+                deserved, score = answer["points"], _score(grading, answer)
+            except WorkerLost as lost:
+                said.append(f"{answer['question']}, {answer['why']}: {lost}")
+                break  # nobody is left to ask
             if score not in (deserved if isinstance(deserved, list) else [deserved]):
                 said.append(f"{answer['question']}, {answer['why']}: {score}")
     finally:
@@ -200,7 +205,11 @@ def wrong_answers(grading: runner.Grading, answers: list[dict]) -> list[str]:
 
 
 def _score(grading: runner.Grading, answer: dict) -> float | str:
-    """The points of a question whose answer is replaced, or why it has none."""
+    """The points of a question whose answer is replaced, or why it has none.
+
+    Raises:
+        WorkerLost: the answer has ended the worker.
+    """
     if error := grading.session.run(SAVE, 10):
         return f"the solution can't be kept ({error['message']})"
     if error := grading.session.run(answer["code"], 60):
@@ -213,7 +222,7 @@ def _score(grading: runner.Grading, answer: dict) -> float | str:
     finally:
         grading.cells = own
     if lost := [outcome.message for _, outcome in outcomes if outcome.lost]:
-        return f"the worker was lost ({lost[0]})"
+        raise WorkerLost(lost[0])
     if error := grading.session.run(RESTORE, 10):
         return f"the solution can't be brought back ({error['message']})"
     return sum(points for points, outcome in outcomes if not outcome.kind)

@@ -106,7 +106,7 @@ def read(path: Path, root: Path = ROOT) -> Parts:
     known = names.bound(nbformat.v4.new_code_cell(full)) | names.CHECKS
     known |= names.bound(nbformat.v4.new_code_cell(set_up.partition("# <<<\n")[2]))
     parts: list[Part] = []
-    section, given = "", cells[at + 1 : begins[0]]
+    section, given = "", [*cells[1:at], *cells[at + 1 : begins[0]]]
     end = ""
     for number, (begin, stop) in enumerate(zip(begins, ends, strict=True)):
         last = number + 1 == len(begins)
