@@ -26,7 +26,7 @@ HAND_IN = "## Hand in"
 Cells = list[nbformat.NotebookNode]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Part:
     """What belongs to a question."""
 
@@ -52,7 +52,7 @@ class Part:
         return {name for cell in self.own for name in _bound(cell)}
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Parts:
     """A master."""
 
