@@ -127,7 +127,8 @@ class Gate:
         own = sum(cell.seconds for cell in result.cells)
         tests = "".join(assignment(self.name).tests.values())
         runs = 1 + tests.count("in_new_process()")  # such a test runs the cells again
-        assert result.seconds <= 1.3 * runs * own + 1, (
+        # With room for a machine that does other work beside it.
+        assert result.seconds <= 1.5 * runs * own + 10, (
             f"{result.seconds:.1f} s for {own:.1f} s"
         )
         # A minute where it is quiet; other tests, and maybe other work, run beside it.
