@@ -117,7 +117,7 @@ def spied(tmp_path_factory):
     (home / "notes").write_text(secrets["home"])
     spy = SPY.replace("KEYCTL", str(KEYCTL)).replace("'HOME'", repr(str(home)))
     cases = {
-        "spy": class_factory.case(spy, answered=("q1",)),
+        "spy": class_factory.case(before=(spy,), answered=("q1",)),
         "correct": class_factory.HONEST["correct"],
     }
     class_factory.write_all(folder / "in", cases)
