@@ -26,6 +26,8 @@ LIMITS = sandbox.Limits(
     cell_seconds=20, call_seconds=10, total_seconds=60, memory_bytes=2**28
 )
 FORK = "if os.fork() == 0:\n        "
+# More than the memory and less than the disk, never more than a piece of it at a time.
+FILL = "for n in range(3 * 2**7): f.write(bytes(2**20))\nf.flush()"
 
 
 @contextlib.contextmanager
@@ -61,10 +63,9 @@ KINDS = {
         "    threading.Thread(target=run).start()\n"
         "    ctypes.CDLL(None).syscall(60, 0)"
     ),
-    "files in /tmp": "open('/tmp/x', 'wb').write(bytes(2**29 - 1))",
-    "files in /dev/shm": "open('/dev/shm/x', 'wb').write(bytes(2**29 - 1))",
-    "deleted files": "f = open('/tmp/x', 'wb')\nos.unlink('/tmp/x')\n"
-    "f.write(bytes(2**29 - 1))\nf.flush()",
+    "files in /tmp": "f = open('/tmp/x', 'wb')\n" + FILL,
+    "files in /dev/shm": "f = open('/dev/shm/x', 'wb')\n" + FILL,
+    "deleted files": "f = open('/tmp/x', 'wb')\nos.unlink('/tmp/x')\n" + FILL,
     "empty files": "for n in range(10**6): open(f'/tmp/{n}', 'w').close()",
     "page tables, of pages that are not there": (
         "for n in range(8):\n    " + FORK + "block = mmap.mmap(-1, 2**35, 34, 1)\n"
