@@ -251,6 +251,17 @@ def test_given_cells_come_once_and_above(tmp_path):
     assert needs == [(), ("q1",), ("q1",)]
 
 
+def test_given_cells_stand_below_their_own_heading():
+    found = cells(made("2.q5", "2.q6", "2.q7"))
+    texts = [one.source for one in found]
+    third = [n for n, text in enumerate(texts) if text == "## Third repair: do it once"]
+    first = next(n for n, text in enumerate(texts) if text.startswith("## First"))
+    given = next(n for n, text in enumerate(texts) if text.startswith("Now the third"))
+    assert third[0] < first < third[1] == given - 1 and len(third) == 2
+    figure = next(n for n, one in enumerate(found) if "def timeline" in one.source)
+    assert third[0] < figure < first  # and 2.q6's stay where they are
+
+
 def test_imports_of_other_questions_come_along():
     first = cells(made("2.q3"))[2].source
     assert first.splitlines() == ["import keras", "import numpy as np"]
@@ -272,7 +283,8 @@ def test_answers_that_are_needed_must_be_chosen():
 
 
 def test_a_question_that_is_named_must_be_there():
-    with pytest.raises(UserError, match=r"1\.q8: refers to 1\.q2, which is not chosen"):
+    said = r"1\.q8: refers to 1\.q2, which is not chosen .*the rules of question 2, and"
+    with pytest.raises(UserError, match=said):
         made("1.q8")
     text = made("1.q8", "1.q2").text
     assert "the rules of question 2" in text and "Question 2: model the queue" in text
@@ -509,8 +521,23 @@ def test_the_bank_lists_all_questions(capsys):
     count = sum(len(masters.questions(path)) for path in PATHS)
     assert len(lines) == count + 1
     line = next(one for one in lines if one.startswith("2.q4 "))
-    for part in ("pad to a few sizes", " 7 ", " 17 ", " 6 ", "by checks", "needs q3"):
+    for part in ("pad to a few sizes", " 7 ", " 17 ", " 6 ", "by checks"):
         assert part in line
+    assert line.endswith("core")  # the cells of 2.q3 that it uses come along
+
+
+def test_the_bank_says_what_must_be_chosen_together(capsys):
+    assert cli.main(["bank"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = lines[0].index("choose with")
+    wanted = {line.split()[0]: line[start:].split(", ") for line in lines[1:]}
+    assert (wanted["1.q8"], wanted["3.q4"]) == (["1.q2"], ["3.q1", "3.q2", "3.q3"])
+    for name in ("1.q8", "3.q8", "5.q8"):
+        together = [*wanted[name], name]
+        made(*sorted(together))
+        for one in wanted[name]:
+            with pytest.raises(assemble.Missing):
+                made(*sorted({*together} - {one}))
 
 
 def test_the_bank_lists_those_of_chapters(capsys):
@@ -555,8 +582,11 @@ def test_assign_says_when_the_page_is_stale(monkeypatch, tmp_path, capsys):
     assert bank.write_tables(True, tmp_path) is False
 
 
+def test_each_chapter_is_tested_by_a_question():
+    assert bank.untested() == []
+
+
 def test_untested_chapters_are_told(monkeypatch):
     kept = [one for one in bank.entries() if 9 not in one.question.chapters]
-    before = bank.untested()
     monkeypatch.setattr(bank, "entries", lambda root=ROOT: kept)
-    assert bank.untested() == sorted({*before, 9})
+    assert bank.untested() == [9]

@@ -37,6 +37,14 @@ HOW = re.compile(r"(?m)^\*\*How it works\.\*\*.*$")
 BACKTICKS = re.compile(r"(?m)^\s*(`{3,})")
 
 
+class Missing(UserError):
+    """A question needs another one, which does not stand above it."""
+
+    def __init__(self, label: str, said: str) -> None:
+        super().__init__(said)
+        self.label = label  # of the other one
+
+
 @dataclasses.dataclass(frozen=True)
 class Pick:
     """A question that is chosen."""
@@ -117,8 +125,7 @@ class _Assembly:
             extra=pick.extra,
             needs=tuple(sorted(needed, key=lambda name: int(name[1:]))),
         )
-        if pick.part.section not in ("", self.section):
-            self._write(pick, [nbformat.v4.new_markdown_cell(pick.part.section)])
+        self._begin_section(pick, pick.part.section)
         begin = nbformat.v4.new_raw_cell(_begin(own[0], question))
         self.taken.setdefault(pick.master, []).extend([*own, *pick.part.after])
         self.cells.append(begin)
@@ -173,9 +180,8 @@ class _Assembly:
         for one in above:
             if one.part is part:
                 return self.new_name(one)
-        raise UserError(
-            f"{pick.label}: needs{what} {label}. Fix: name {label} before it."
-        )
+        said = f"{pick.label}: needs{what} {label}. Fix: name {label} before it."
+        raise Missing(label, said)
 
     def _place(self, pick: Pick, part: Part, chunk: int) -> set[str]:
         """Place given cells, and what they need, unless they are there.
@@ -190,8 +196,15 @@ class _Assembly:
         self.placed[part, chunk] = self.new_name(pick)
         found = self._needs(pick, part, cells)
         self.taken.setdefault(pick.master, []).extend(cells)
+        if not parts.heading(cells[0]):
+            self._begin_section(pick, part.sections[chunk])
         self._write(pick, cells)
         return found
+
+    def _begin_section(self, pick: Pick, heading: str) -> None:
+        """Write the heading that cells of a source stand under, unless it is there."""
+        if heading not in ("", self.section):
+            self._write(pick, [nbformat.v4.new_markdown_cell(heading)])
 
     def _write(self, pick: Pick, cells: Cells) -> None:
         """Write cells of a source, renumbered."""
@@ -214,17 +227,14 @@ class _Assembly:
             if one.master is pick.master
         }
 
-        def number(old: str) -> str:
+        def number(old: str, match: re.Match) -> str:
             if f"q{old}" in own and f"q{old}" not in new:
                 label = f"{pick.label.rpartition('.')[0]}.q{old}"
-                line = next(
-                    row
-                    for row in text.splitlines()
-                    if re.search(rf"\b{old}\b|q{old}", row)
-                )
-                raise UserError(
+                around = text[max(0, match.start() - 40) : match.end() + 40]
+                raise Missing(
+                    label,
                     f"{pick.label}: refers to {label}, which is not chosen "
-                    f"({line.strip()[:80]!r}). Fix: name {label}, too."
+                    f"({' '.join(around.split())!r}). Fix: name {label}, too.",
                 )
             return new.get(f"q{old}", old)
 
@@ -232,15 +242,38 @@ class _Assembly:
             given = match["numbers"]
             if " to " in given:
                 first, last = map(int, re.findall(r"\d+", given))
-                there = [int(number(str(n))) for n in range(first, last + 1)]
+                there = [int(number(str(n), match)) for n in range(first, last + 1)]
                 if there != [*range(there[0], there[0] + len(there))]:
                     given = ", ".join(map(str, there))
                     return f"{match['word']}{match['gap']}{given}"
-            given = re.sub(r"\d+", lambda one: number(one[0]), given)
+            given = re.sub(r"\d+", lambda one: number(one[0], match), given)
             return f"{match['word']}{match['gap']}{given}"
 
-        text = NAMED.sub(lambda match: f"q{number(match['number'])}", text)
+        text = NAMED.sub(lambda one: f"q{number(one['number'], one)}", text)
         return CALLED.sub(called, text)
+
+
+def companions(label: str, root: Path = ROOT) -> list[str]:
+    """The questions without which a question can't be taken, in order.
+
+    Those are not among them of which it only uses given cells: they come along.
+
+    Args:
+        label: of the question, such as 1.q4.
+        root: the repository's folder.
+    """
+    labels = [label]
+    while True:
+        chosen = picks(labels, [], root)
+        made = _Assembly(chosen)
+        try:
+            for pick in chosen:
+                made.add(pick)
+        except Missing as error:
+            labels.append(error.label)
+            labels.sort(key=lambda one: int(one.rpartition(".q")[2]))
+        else:
+            return [one for one in labels if one != label]
 
 
 def assemble(chosen: list[Pick], title: str, root: Path = ROOT) -> Assembled:

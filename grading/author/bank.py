@@ -7,7 +7,7 @@ import dataclasses
 from pathlib import Path
 
 from grading.assignment import Question
-from grading.author import about, masters
+from grading.author import about, assemble, masters
 from tools import chapters, files
 from tools.chapters import ROOT
 from tools.errors import UserError
@@ -16,6 +16,7 @@ PAGE = Path("book", "for-teachers.md")
 BEGIN, END = "% >>> questions", "% <<<"
 EXTRA = "*"
 COLUMNS = ("question", "title", "chapters", "minutes", "points", "graded", "part")
+COLUMNS += ("choose with",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +54,8 @@ def listing(found: list[Entry]) -> str:
                 "" if one.minutes is None else str(one.minutes),
                 f"{one.points:g}",
                 "by hand" if one.manual else "by checks",
-                ("extra" if one.extra else "core")
-                + (f", needs {', '.join(one.needs)}" if one.needs else ""),
+                "extra" if one.extra else "core",
+                ", ".join(assemble.companions(entry.label)),
             ]
         )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import re
 import symtable
 from collections.abc import Iterator
@@ -25,14 +26,21 @@ def process(cell: nbformat.NotebookNode) -> str:
 
 def python(cell: nbformat.NotebookNode) -> str:
     """The Python of a code cell, without magics; "" if it is none."""
-    if cell.cell_type != "code":
-        return ""
-    text = LINE_MAGIC.sub("pass", MAGIC.sub("", cell.source))
+    return _parsed(cell)[0]
+
+
+def _parsed(cell: nbformat.NotebookNode) -> tuple[str, ast.Module]:
+    """The Python of a cell, and its tree, which nobody changes."""
+    return _parse(cell.source if cell.cell_type == "code" else "")
+
+
+@functools.lru_cache(maxsize=2000)  # a master is looked through again and again
+def _parse(source: str) -> tuple[str, ast.Module]:
+    text = LINE_MAGIC.sub("pass", MAGIC.sub("", source))
     try:
-        ast.parse(text)
+        return text, ast.parse(text)
     except SyntaxError:
-        return ""
-    return text
+        return "", ast.parse("")
 
 
 def is_test(cell: nbformat.NotebookNode) -> bool:
@@ -73,7 +81,7 @@ def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 def _asked(cell: nbformat.NotebookNode) -> Iterator[str]:
     """The names that a test asks the student's notebook for: `env["name"]`."""
-    for node in ast.walk(ast.parse(python(cell))):
+    for node in ast.walk(_parsed(cell)[1]):
         match node:
             case ast.Subscript(ast.Name("env"), ast.Constant(str() as name)):
                 if name not in GIVEN:
@@ -84,7 +92,7 @@ def quoted(cell: nbformat.NotebookNode) -> set[str]:
     """The texts in a cell that could be names: so names in another process are told."""
     return {
         node.value
-        for node in ast.walk(ast.parse(python(cell)))
+        for node in ast.walk(_parsed(cell)[1])
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and node.value.isidentifier()
@@ -94,7 +102,7 @@ def quoted(cell: nbformat.NotebookNode) -> set[str]:
 def imports(cell: nbformat.NotebookNode) -> dict[str, str]:
     """The names that a cell imports, with the line that does."""
     found = {}
-    for node in ast.parse(python(cell)).body if not is_test(cell) else ():
+    for node in _parsed(cell)[1].body if not is_test(cell) else ():
         if isinstance(node, ast.Import | ast.ImportFrom):
             for one in node.names:
                 name = (one.asname or one.name).partition(".")[0]

@@ -34,6 +34,7 @@ class Part:
     question: Question
     section: str  # the heading that it stands under; "" if there is none
     before: list[Cells]  # given cells, by section
+    sections: list[str]  # the heading that each of these stands under
     own: Cells  # from BEGIN QUESTION to END QUESTION
     after: Cells  # what shows the answer at work
 
@@ -117,11 +118,12 @@ def read(path: Path, root: Path = ROOT) -> Parts:
             between = between[:at]
         own = cells[begin : stop + 1]
         after, below = (between, []) if last else _split(own, between)
-        before = _chunks(given)
+        before, sections = _chunks(given), []
         for some in before:
             section = heading(some[0]) or section
+            sections.append(section)
         question = questions[number]
-        parts.append(Part(path, question, section, before, own, after))
+        parts.append(Part(path, question, section, before, sections, own, after))
         for cell in after:
             section = heading(cell) or section
         given = below
