@@ -14,7 +14,7 @@ from pathlib import Path
 from grading import batch, cgroup, probe, sandbox, shards, similar, submissions
 from grading.assignment import Assignment
 from grading.author import assemble, bank, colab, masters
-from grading.course import counting, decisions, export, lateness, roster, totals
+from grading.course import counting, decisions, export, lateness, roster, times, totals
 from grading.parallel import ENDS
 from grading.reports import by_hand, gradescope, manual, pages
 from tools import files, workers
@@ -99,6 +99,12 @@ def add_course(parser: argparse.ArgumentParser) -> None:
         f"{decisions.FILE} beside the results, if it is there)",
     )
     parser.add_argument(
+        "--times",
+        type=files.home,
+        help="a table that says when each person handed in, such as Moodle's grading "
+        "worksheet (default: the times of the files)",
+    )
+    parser.add_argument(
         "--deadline", help="when it is due, in local time, such as 2026-12-01T23:59"
     )
     parser.add_argument(
@@ -117,12 +123,15 @@ def course(options: argparse.Namespace, out: Path) -> counting.Course:
     Raises:
         UserError: one of them, or a table that they name, is broken.
     """
+    people = roster.read(options.roster) if options.roster else None
     return counting.Course(
-        roster.read(options.roster) if options.roster else None,
+        people,
         decisions.read(
             options.decisions or out / decisions.FILE, bool(options.decisions)
         ),
         lateness.rule(options.deadline, options.late, options.late_days),
+        times.read(options.times, people) if options.times else None,
+        submissions.others(options.submissions),
     )
 
 
@@ -185,8 +194,9 @@ def grade(options: argparse.Namespace) -> int:
         progress(f"{name}: no longer there, its results are removed")
     written = pages.write(out, all_graded, assignment, around)
     scores = [one.score for one in written.standings if one.graded and one.counts]
+    few = f", of which {len(scores)} count" if len(scores) < len(all_graded) else ""
     print(
-        f"{len(all_graded)} submissions, {sum(scores) / len(scores):.1f} of "
+        f"{len(all_graded)} submissions{few}, {sum(scores) / len(scores):.1f} of "
         f"{counting.maximum(assignment):g} points on average: {out / 'summary.html'}"
     )
     more = by_hand.write(out, all_graded, assignment, written.marks)

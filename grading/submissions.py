@@ -102,6 +102,29 @@ def find(
     ]
 
 
+def others(folder: Path) -> list[Submission]:
+    """The files right in a folder of submissions that are no notebooks.
+
+    They may be the teacher's; but one that bears the name of a student who handed in
+    nothing else is what that student handed in. (Of a folder, see find.)
+
+    Args:
+        folder: of the submissions; one that can't be read holds none.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(
+                one.name
+                for one in entries
+                if one.is_file(follow_symlinks=False)
+                and not one.name.lower().endswith(ENDING)
+                and not _ignored(one.name, top=True)
+            )
+    except OSError:
+        return []
+    return [Submission(name, folder / name, place=name) for name in names]
+
+
 def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
     """Each notebook below a folder, and each folder that can't be read, with why.
 

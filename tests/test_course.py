@@ -10,9 +10,9 @@ from pathlib import Path
 import class_factory
 import pytest
 
-from grading import runner
+from grading import runner, submissions
 from grading.batch import Graded
-from grading.course import counting, decisions, lateness, roster
+from grading.course import counting, decisions, lateness, roster, times
 from grading.course.counting import Course
 from grading.course.roster import Person
 from grading.reports import pages
@@ -132,7 +132,7 @@ def test_whose_a_file_is_is_never_guessed(tmp_path, place):
     one = graded(tmp_path, place).submission
     whose = roster.match([one], PEOPLE, "mini")
     assert whose.people == {}
-    (line,) = whose.lines
+    line = whose.lines[place]
     assert line.startswith(f"{place}: whose is it? {NOBODYS[place]}")
 
 
@@ -152,6 +152,21 @@ def test_who_handed_in_nothing_stands_there_with_nothing(tmp_path):
         **{"1815": 4.0, "1912": 0.0, "s-77": 0.0}
     }
     assert found["1912"].graded is None
+
+
+def test_what_is_no_notebook_is_not_nothing(tmp_path):
+    for name in ("1912_Turing.pdf", "roster.csv", ".1912.py", "s-77.ipynb"):
+        write(tmp_path / name, "x")
+    (tmp_path / "1912").mkdir()
+    others = submissions.others(tmp_path)
+    assert [one.place for one in others] == ["1912_Turing.pdf", "roster.csv"]
+    assert submissions.others(tmp_path / "none") == []
+    found, lines = stand(graded(tmp_path, "1815.ipynb"), people=PEOPLE, others=others)
+    assert found["1912"].problem == "no notebook (*.ipynb), but 1912_Turing.pdf"
+    assert found["s-77"].problem == "nothing was handed in"
+    assert lines == [f"{ALAN}: {found['1912'].problem}. Fix: ask for the notebook"]
+    both = [graded(tmp_path, "1815.ipynb"), graded(tmp_path, "1912.ipynb")]
+    assert stand(*both, people=PEOPLE, others=others)[1] == []
 
 
 # How late.
@@ -213,6 +228,89 @@ def test_a_rule_that_is_none_is_told(options, said):
         lateness.rule(*options)
 
 
+SHEET = """\ufeffIdentifier,"Full name","Email address",Status,{}
+"Participant 1",Ada Lovelace,ADA.L@uni.example,Submitted,"{}"
+"Participant 2",Alan Turing,alan@uni.example,No submission,-
+"Participant 3",José van Dyk,,Submitted,"{}"
+"Participant 4",Eve,eve@uni.example,Submitted,2026-12-01T10:00
+"""
+LAST = "Last modified (submission)"
+SHEETS = [
+    ("Wednesday, 2 December 2026, 1:05 AM", "Tuesday, 1 December 2026, 11:58 PM"),
+    ("Wednesday, December 2, 2026, 1:05 AM", "Tuesday, December 1, 2026, 11:58 PM"),
+    ("2026-12-02T01:05", "2026-12-01 23:58"),
+]
+
+
+@pytest.mark.parametrize("given", SHEETS)
+def test_a_table_of_the_platform_says_when(tmp_path, given):
+    sheet = write(tmp_path / "sheet.csv", SHEET.format(LAST, *given))
+    told = times.read(sheet, PEOPLE)
+    assert told.lines == [f"{sheet}, line 5: is nobody of the roster, or not one alone"]
+    places = ("1815.ipynb", "1912.ipynb", "s-77.ipynb")
+    files = [graded(tmp_path, place, 50 * HOUR) for place in places]
+    rule = lateness.rule("2026-12-01T23:59", "10%/day", None)
+    decision = decided("s-77,handed in,2026-12-02T00:00,seen")
+    around = {"people": PEOPLE, "rule": rule, "times": told}
+    found, lines = stand(*files, **around)
+    late = [lateness.span(found[name].late) for name in ("1815", "1912", "s-77")]
+    assert late == ["1 h 6 min", "2 days 2 h", ""] and lines == told.lines
+    found, _ = stand(*files, **around, decisions=decision)
+    assert lateness.span(found["s-77"].late) == "1 min"
+    more = [*files, graded(tmp_path, "1815/b.ipynb")]
+    (_, line) = stand(*more, **around)[1]
+    assert line.startswith(f"{ADA}: 2 files, and one time in ")
+    decision = decided("1815,counts,1815.ipynb,asked")
+    assert stand(*more, **around, decisions=decision)[1] == told.lines
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("number,when\n1815,2026-12-01\n", "line 1: no column number, mail, name, or"),
+        ("group,handed in\n1,2026-12-01\n", "line 1: no column number, mail, name, or"),
+        ("number,handed in\n1815,soon\n", "line 2: 'soon' is no time such as"),
+        ("number,handed in\n1815,2026-12-01\n1815,2026-12-02\n", "line 3: .* twice"),
+    ],
+)
+def test_a_broken_table_of_times_is_told(tmp_path, text, said):
+    with pytest.raises(UserError, match=f"{said}.*Fix: "):
+        times.read(write(tmp_path / "t.csv", text), PEOPLE)
+    with pytest.raises(UserError, match=r"no such file\. Fix: "):
+        times.read(tmp_path / "none.csv", PEOPLE)
+    with pytest.raises(UserError, match=r"--times needs a --roster\. Fix: "):
+        times.read(tmp_path / "t.csv", None)
+
+
+@pytest.mark.parametrize(
+    "hours, told",
+    [
+        ([9, 9, 9.1, 9.2, 9.3], True),  # a zip, made on the next morning
+        ([-1, -1, -1, -1, -0.9], True),
+        ([9, 19, 29, 39, 49], True),  # nobody in time
+        ([-9, -5, -1, -1, 9], False),
+        ([9, 9, 9, 9], False),  # so few may be so
+    ],
+)
+def test_times_that_may_be_those_of_a_zip_are_told(tmp_path, hours, told):
+    files = [
+        graded(tmp_path, f"s{number}.ipynb", late * HOUR)
+        for number, late in enumerate(hours)
+    ]
+    _, lines = stand(*files, rule=lateness.rule("2026-12-01T23:59", None, None))
+    assert [f"the times of all {len(hours)} files" in line for line in lines] == (
+        [True] * told
+    )
+    assert stand(*files)[1] == []
+
+
+def test_a_folder_has_no_time(tmp_path):
+    (tmp_path / "anna.ipynb").mkdir()
+    one = graded(tmp_path, "anna.ipynb", 26 * HOUR)
+    found, _ = stand(one, rule=lateness.Rule(DUE))
+    assert (found["anna"].handed_in, lateness.span(found["anna"].late)) == (None, "")
+
+
 # What counts.
 
 
@@ -242,7 +340,8 @@ def test_else_the_first_after_the_deadline_counts(tmp_path):
 def test_a_teacher_decides_which_file_counts(tmp_path):
     files = [graded(tmp_path, f"1815/{name}.ipynb") for name in "abc"]
     files.append(graded(tmp_path, "hers, really.ipynb"))
-    assert "whose is it" in stand(*files, people=PEOPLE)[1][0]
+    (line,) = stand(*files, people=PEOPLE)[1]
+    assert line.endswith('`NUMBER,counts,"hers, really.ipynb",REASON` in decisions.csv')
     for who in ("1815", "ada.l@uni.example", "1815 - b"):
         given = [decisions.Decision(2, who, "counts", "1815/a.ipynb", "asked")]
         found, lines = stand(*files[:3], people=PEOPLE, decisions=given)
@@ -250,9 +349,9 @@ def test_a_teacher_decides_which_file_counts(tmp_path):
         assert found["1815 - a"].why == "counts 1815/a.ipynb (asked)"
     given = [decisions.Decision(2, "1815", "counts", "hers, really.ipynb", "asked")]
     given.append(decisions.Decision(3, "hers, really", "score", "3", "oral"))
-    found, _ = stand(*files, people=PEOPLE, decisions=given)
+    found, lines = stand(*files, people=PEOPLE, decisions=given)
     assert found["hers, really"].person == ADA
-    assert found["hers, really"].score == 3.0
+    assert found["hers, really"].score == 3.0 and lines == []
     assert not found["1815 - c"].counts
 
 
@@ -372,6 +471,7 @@ def test_the_pages_show_what_counts_and_why(tmp_path):
     wanted |= {"earned": "4", "late_by": "1 day 6 h", "counts": "yes"}
     assert wanted.items() <= one.items()
     assert (rows["1815 - b"]["score"], rows["1815 - b"]["counts"]) == ("", "no")
+    assert rows["1815 - b"]["file"] == "1815/b.ipynb"  # as a decision names it
     assert rows["1912"]["decision"] == "score q1 3 (copied & told)"
     assert rows["1912"]["q1"] == rows["1912"]["score"] == "3"
     assert rows["s-77"]["problem"] == "nothing was handed in"
@@ -429,6 +529,12 @@ def test_the_command_takes_all_of_it(handed_in, capsys):
     text = (handed_in / "out" / "grades.csv").read_text("utf-8-sig")
     rows = {row["student"]: row for row in csv.DictReader(io.StringIO(text))}
     assert (rows["correct"]["earned"], rows["correct"]["score"]) == ("8", "0")
+    write(handed_in / "t.csv", "name,handed in\nCorrect,1999-12-31\n")
+    told = f"--times={handed_in / 't.csv'}"
+    assert class_factory.grade(handed_in, *options, *due, told) == 0
+    text = (handed_in / "out" / "grades.csv").read_text("utf-8-sig")
+    again = {row["student"]: row for row in csv.DictReader(io.StringIO(text))}
+    assert (again["correct"]["score"], again["wrong"]["score"]) == ("8", "0")
     assert rows["3"]["problem"] == "nothing was handed in"
     write(
         handed_in / "out" / "decisions.csv", "student,kind,value,reason\n1,score,5,x\n"

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import stat
 from pathlib import PurePath
 
 from grading import text
 from grading.assignment import Assignment
 from grading.batch import Graded
-from grading.course import decisions, roster
+from grading.course import decisions, lateness, roster
 from grading.course.decisions import Decision
 from grading.course.lateness import Rule
 from grading.course.roster import Person
+from grading.course.times import Times
 from grading.reports.manual import Key, Mark
 from grading.runner import QuestionResult
-from grading.submissions import ADDED
+from grading.submissions import ADDED, ENDING, Submission
 
 Marks = dict[Key, Mark]
 NOTHING = "nothing was handed in"
+ONE_ZIP = datetime.timedelta(hours=1)  # files nearer in time were perhaps packed so
+SEVERAL = 5  # files, from which on that is told
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,13 +32,16 @@ class Course:
     people: list[Person] | None = None  # None: there is no roster
     decisions: list[Decision] = dataclasses.field(default_factory=list)
     rule: Rule = dataclasses.field(default_factory=Rule)
+    times: Times | None = None  # None: those of the files
+    others: list[Submission] = dataclasses.field(default_factory=list)  # no notebooks
 
 
 @dataclasses.dataclass
 class Standing:
     """What counts of a file, or of a person who handed in nothing."""
 
-    graded: Graded | None  # None: nothing was handed in
+    graded: Graded | None  # None: nothing was handed in, or no notebook
+    other: str = ""  # the place of what was handed in, if it is no notebook
     person: Person | None = None
     handed_in: datetime.datetime | None = None
     late: datetime.timedelta = datetime.timedelta()
@@ -55,6 +62,13 @@ class Standing:
         return self.person.number or self.person.mail or self.person.name
 
     @property
+    def problem(self) -> str:
+        """What went wrong with the file, or why there is none."""
+        if self.graded is not None:
+            return self.graded.result.problem
+        return f"no notebook (*{ENDING}), but {self.other}" if self.other else NOTHING
+
+    @property
     def why(self) -> str:
         """The decisions, in one line."""
         return "; ".join(map(str, self.decided))
@@ -72,6 +86,7 @@ class _Group:
 
     person: Person | None
     files: list[Graded]
+    other: str = ""  # the place of something that is no notebook
     counts: Graded | None = None  # what a teacher has decided
     # By student: of several files, each has its own.
     times: dict[str, datetime.datetime] = dataclasses.field(default_factory=dict)
@@ -121,12 +136,15 @@ def stand(
         The standings, and a line for each file that is nobody's and for each decision
         that does not take effect.
     """
-    groups, lines = _groups(all_graded, assignment, course)
-    lines += _decide(groups, assignment, course)
+    groups, nobodys = _groups(all_graded, assignment, course)
+    undecided = _decide(groups, assignment, course)
+    alone = {one.submission.place for g in groups if not g.person for one in g.files}
+    lines = [said for place, said in nobodys.items() if place in alone]
+    lines += [*undecided, *_others(groups), *_doubtful_times(groups, course)]
     standings: dict[str, Standing] = {}
     absent = []
     for group in groups:
-        for one in _standings(group, marks, course.rule, maximum(assignment)):
+        for one in _standings(group, marks, course, maximum(assignment)):
             if one.graded is None:
                 absent.append(one)
             else:
@@ -137,10 +155,14 @@ def stand(
 
 def _groups(
     all_graded: list[Graded], assignment: Assignment, course: Course
-) -> tuple[list[_Group], list[str]]:
-    """The files by whose they are; one that is nobody's stands alone."""
+) -> tuple[list[_Group], dict[str, str]]:
+    """The files by whose they are; one that is nobody's stands alone.
+
+    Returns:
+        The groups, and a line for each file that is nobody's, by its place.
+    """
     if course.people is None:
-        return [_Group(None, [graded]) for graded in all_graded], []
+        return [_Group(None, [graded]) for graded in all_graded], {}
     files = [graded.submission for graded in all_graded]
     whose = roster.match(files, course.people, assignment.name)
     groups = {person: _Group(person, []) for person in course.people}
@@ -151,7 +173,55 @@ def _groups(
             alone.append(_Group(None, [graded]))
         else:
             groups[person].files.append(graded)
+    theirs = roster.match(course.others, course.people, assignment.name).people
+    for place, person in theirs.items():
+        groups[person].other = groups[person].other or text.file_name(place)
     return [*groups.values(), *alone], whose.lines
+
+
+def _others(groups: list[_Group]) -> list[str]:
+    """A line for each person who handed in something, and no notebook."""
+    return [
+        f"{group.person}: no notebook (*{ENDING}), but {group.other}. "
+        "Fix: ask for the notebook"
+        for group in groups
+        if group.other and not group.files
+    ]
+
+
+def _doubtful_times(groups: list[_Group], course: Course) -> list[str]:
+    """Lines about times that are perhaps not those of handing in."""
+    if course.rule.deadline is None:
+        return []
+    if course.times is not None:
+        several = [
+            f"{group.person}: {len(group.files)} files, and one time in "
+            f"{course.times.path}. Fix: decide with `{decisions.COUNTS}`, or "
+            f"`{decisions.HANDED_IN}` for each"
+            for group in groups
+            if group.person in course.times.by_person
+            and group.counts is None
+            and len([one for one in group.files if not one.submission.problem])
+            > max(1, len(group.times))
+        ]
+        return [*course.times.lines, *several]
+    found = [
+        time
+        for group in groups
+        for one in group.files
+        if one.submission.student not in group.times and (time := _time(one))
+    ]
+    if len(found) < SEVERAL:
+        return []
+    first, last = min(found), max(found)
+    if not course.rule.late(first) and last - first >= ONE_ZIP:
+        return []
+    when = f"from {lateness.shown(first)} to {lateness.shown(last)}"
+    return [
+        f"the times of all {len(found)} files are {when}: perhaps when a zip was made "
+        f"or unpacked, and not when they were handed in. Fix: --times, or `"
+        f"{decisions.HANDED_IN}` in {decisions.FILE}"
+    ]
 
 
 class _Refused(Exception):
@@ -309,29 +379,34 @@ def _file(place: str, group: _Group, groups: list[_Group]) -> Graded:
     raise _Refused(f"there is no file {place!r}")
 
 
-def _standings(group: _Group, marks: Marks, rule: Rule, most: float) -> list[Standing]:
+def _standings(
+    group: _Group, marks: Marks, course: Course, most: float
+) -> list[Standing]:
     """What counts of each file of a person; of none, that there is none.
 
     Args:
         group: the files of the person.
         marks: given by hand.
-        rule: for being late. It takes its share of what is left below the most.
+        course: the rule for being late, which takes its share of what is left below
+            the most, and the times.
         most: the core's points, more than which nobody gets.
     """
+    rule = course.rule
     if not group.files:
-        one = Standing(None, group.person, given=group.given, decided=group.decided)
+        one = Standing(None, group.other, group.person)
+        one.given, one.decided = group.given, group.decided
         one.earned = sum(group.given.values())
         one.capped = min(one.earned, most)
         one.score = one.capped if group.score is None else group.score
         return [one]
-    times = {
-        file.submission.student: group.times.get(file.submission.student, _time(file))
-        for file in group.files
-    }
+    told = course.times.by_person.get(group.person) if course.times else None
+    times = {file.submission.student: told or _time(file) for file in group.files}
+    times |= group.times
     chosen = group.counts or _latest(group.files, times, rule)
     found = []
     for file in group.files:
-        one = Standing(file, group.person, times[file.submission.student])
+        one = Standing(file, person=group.person)
+        one.handed_in = times[file.submission.student]
         one.counts = file is chosen
         one.instead = "" if one.counts else text.file_name(chosen.submission.place)
         one.late = rule.late(one.handed_in)
@@ -349,9 +424,12 @@ def _standings(group: _Group, marks: Marks, rule: Rule, most: float) -> list[Sta
 
 
 def _time(file: Graded) -> datetime.datetime | None:
-    """When a file was handed in: its modification time, which zips keep."""
+    """When a file was handed in: its modification time, if that says so."""
     try:
-        seconds = file.submission.path.lstat().st_mtime
+        found = file.submission.path.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        seconds = found.st_mtime
         return datetime.datetime.fromtimestamp(seconds).astimezone()
     except (OSError, ValueError, OverflowError):
         return None

@@ -9,6 +9,7 @@ import unicodedata
 from pathlib import Path
 
 from grading import text
+from grading.course import decisions
 from grading.reports import table
 from grading.submissions import ENDING, Submission
 from tools.errors import UserError
@@ -35,7 +36,7 @@ class Whose:
     """Whose the files are."""
 
     people: dict[str, Person]  # by the file's place
-    lines: list[str]  # for the terminal: why a file is nobody's
+    lines: dict[str, str]  # for the terminal: why a file is nobody's, by its place
 
 
 def read(path: Path) -> list[Person]:
@@ -89,7 +90,7 @@ def match(found: list[Submission], people: list[Person], assignment: str) -> Who
     index = _index(people)
     longest = max(len(key.split()) for kind in index.values() for key in kind)
     own = re.compile(rf"(?i){re.escape(assignment)}")
-    whose = Whose({}, [])
+    whose = Whose({}, {})
     for one in found:
         name = own.sub(" ", re.sub(rf"(?i){re.escape(ENDING)}$", "", one.place))
         fits = _fits(name, index, longest)
@@ -98,7 +99,12 @@ def match(found: list[Submission], people: list[Person], assignment: str) -> Who
             continue
         who = "; ".join(str(people[number]) for number in sorted(fits))
         reason = f"it could be {who}" if fits else "nobody's number, mail or name in it"
-        whose.lines.append(f"{text.file_name(one.place)}: whose is it? {reason}")
+        place = text.file_name(one.place)
+        quoted = '"{}"'.format(place.replace('"', '""'))
+        whose.lines[one.place] = (
+            f"{place}: whose is it? {reason}. Fix: a line "
+            f"`NUMBER,{decisions.COUNTS},{quoted},REASON` in {decisions.FILE}"
+        )
     return whose
 
 

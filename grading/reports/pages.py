@@ -232,8 +232,8 @@ def grades(
                 *("" if each is None else number(each) for each in points),
                 *(number(one.earned), lateness.span(one.late)),
                 *("yes" if one.counts else "no", one.why),
-                one.graded.result.problem if one.graded else counting.NOTHING,
-                text.file_name(one.graded.submission.path.name) if one.graded else "",
+                one.problem,
+                text.file_name(one.graded.submission.place) if one.graded else "",
             ]
         )
     return table.dumps(rows)
@@ -367,7 +367,7 @@ def summary(
         rule=str(course.rule),
         lines=[text.one_line(line) for line in lines],
         roster=course.people is not None,
-        absent=sum(one.graded is None for one in standings),
+        absent=sum(one.graded is None and not one.other for one in standings),
         rows=[_row(one) for one in standings],
     )
 
@@ -387,7 +387,7 @@ def _row(one: Standing) -> dict:
         "instead": one.instead,
         "late": lateness.span(one.late),
         "why": one.why,
-        "problem": graded.result.problem if graded else counting.NOTHING,
+        "problem": one.problem,
         "errors": [cell for cell in cells if cell.error],
         "seconds": graded.result.seconds if graded else None,
     }
