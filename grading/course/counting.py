@@ -17,7 +17,7 @@ from grading.course.roster import Person
 from grading.course.times import Times
 from grading.reports.manual import Key, Mark
 from grading.runner import QuestionResult
-from grading.submissions import ADDED, ENDING, Submission
+from grading.submissions import ADDED, ENDING, MAX_LISTED, Submission
 
 Marks = dict[Key, Mark]
 NOTHING = "nothing was handed in"
@@ -204,6 +204,18 @@ def _doubtful_times(groups: list[_Group], course: Course) -> list[str]:
             and len([one for one in group.files if not one.submission.problem])
             > max(1, len(group.times))
         ]
+        untold = [
+            str(group.person or text.file_name(group.files[0].submission.place))
+            for group in groups
+            if group.person not in course.times.by_person
+            and any(one.submission.student not in group.times for one in group.files)
+        ]
+        if untold:
+            more = ["..."] if len(untold) > MAX_LISTED else []
+            several.append(
+                f"{course.times.path}: no time for {len(untold)} who handed in, so "
+                f"that of the file counts ({', '.join(untold[:MAX_LISTED] + more)})"
+            )
         return [*course.times.lines, *several]
     found = [
         time
