@@ -41,8 +41,6 @@ from tools.processor import processor
 from tools.versions import ENGINES
 
 RECORD = Path("book", "machines.json")
-WORK = Path("_build", "machines")
-ABOUT = "Written by `make machines`; shown on the page Other machines. Edit nothing."
 MARK = "BOOK_MACHINES"  # the variable that marks all processes of this program
 PATIENCE = 15  # seconds that an interrupted pytest has to end its kernels
 LONGEST = 300  # characters of a reason that are kept
@@ -87,11 +85,35 @@ class Row:
     constraints: str = ""  # the file with the versions of an environment of its own
     newest: str = ""  # `within` the ranges of requirements.txt, or `beyond`
     python: str = ""  # such as 3.13, where the versions are made for one Python
+    packages: tuple[str, ...] = ()  # that alone are installed; none: all of them
+    release: tuple[str, str] = ("", "")  # a package that has to be of a release
+    here: tuple[str, ...] = ()  # engines of which it takes the version of `.venv`
 
     @property
     def has_environment(self) -> bool:
         """Whether it runs with other versions than those of `.venv`."""
         return bool(self.constraints or self.newest)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Rows whose results a file keeps, for a page of the site."""
+
+    rows: tuple[Row, ...]
+    record: Path  # from the repository's folder
+    command: str  # that writes the record
+    page: str  # that shows it
+    keeps_parts: bool = False  # a row of which only some chapters were ever run
+
+    @property
+    def work(self) -> Path:
+        """The folder of the logs and the environments."""
+        return Path("_build", self.record.stem)
+
+    @property
+    def about(self) -> str:
+        """What stands at the top of the record."""
+        return f"Written by `{self.command}`; shown on {self.page}. Edit nothing."
 
 
 ROWS = (
@@ -157,6 +179,7 @@ ROWS = (
         newest="beyond",
     ),
 )
+MACHINES = Table(ROWS, RECORD, "make machines", "the page Other machines")
 
 
 @dataclasses.dataclass
@@ -164,10 +187,11 @@ class Session:
     """One run of this program: where it works, and its processes."""
 
     root: Path
+    table: Table = MACHINES
     mark: str = dataclasses.field(default_factory=lambda: uuid.uuid4().hex)
 
     def __post_init__(self) -> None:
-        self.folder = self.root / WORK
+        self.folder = self.root / self.table.work
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def call(self, arguments: list, log: Path, **variables: str) -> int:
@@ -276,7 +300,24 @@ def requirements(row: Row, root: Path) -> str:
     if row.newest == "beyond":
         text = UPPER.sub(r"\1", text)
     book = (root / "requirements-book.txt").read_text(encoding="utf-8")
-    return text.replace("-r requirements-book.txt", book)
+    text = text.replace("-r requirements-book.txt", book)
+    if not row.packages:
+        return text
+    text += (root / "requirements-test.txt").read_text(encoding="utf-8")
+    known = {re.match(r"[\w-]*", line)[0]: line for line in text.splitlines()}
+    return "\n".join(known.get(name, name) for name in row.packages) + "\n"
+
+
+def constraints(row: Row, session: Session) -> str | Path:
+    """The file with a row's versions, with those of `here` in place of its own."""
+    if not row.here:
+        return row.constraints
+    text = (session.root / row.constraints).read_text(encoding="utf-8")
+    for name, version in installed(row.here).items():
+        text = re.sub(rf"^{name}==.*", f"{name}=={version}", text, flags=re.M)
+    path = session.folder / f"{row.name}.constraints"
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def resolve(row: Row, session: Session, python: str, log: Path) -> Path:
@@ -292,7 +333,7 @@ def resolve(row: Row, session: Session, python: str, log: Path) -> Path:
     arguments = uv("compile", "--python", python, "--no-header", "--no-annotate")
     arguments += [wanted, "-o", pins]
     if row.constraints:
-        arguments += ["--constraint", row.constraints]
+        arguments += ["--constraint", constraints(row, session)]
     if session.call(arguments, log):
         raise UserError(
             "its versions can't be found. Fix: connect to the network, "
@@ -420,13 +461,15 @@ def pytest_command(
     ]
 
 
-def run(row: Row, root: Path, only: tuple[int, ...] = ()) -> dict:
+def run(
+    row: Row, root: Path, only: tuple[int, ...] = (), table: Table = MACHINES
+) -> dict:
     """Run a row: what the table says of it.
 
     Raises:
         UserError: it could not run.
     """
-    session = Session(root)
+    session = Session(root, table)
     log = session.folder / f"{row.name}.log"
     log.write_bytes(b"")
     python = Path(sys.executable)
@@ -440,6 +483,7 @@ def run(row: Row, root: Path, only: tuple[int, ...] = ()) -> dict:
         versions = {k: v for k, v in read_pins(pins).items() if k in ENGINES}
     else:
         versions = installed()
+        check_release(row, versions)
         if row.processor:
             python = emulated(row, session, log)
     paths = notebooks(row, root, only)
@@ -453,10 +497,28 @@ def run(row: Row, root: Path, only: tuple[int, ...] = ()) -> dict:
         where = log.relative_to(root)
         raise UserError(f"pytest ended with status {status}. Fix: see {where}")
     entry = provenance(row, versions)
+    if row.here:
+        own = read_pins(root / row.constraints)
+        entry["of its time"] = {x: own[x] for x in row.here if own[x] != versions[x]}
     entry["python"] = python_version(python)
     entry["seconds"] = round(time.monotonic() - begin)
     entry["chapters"] = [chapters.chapter_number(path) for path in paths]
     return entry | read_results(results, paths, root)
+
+
+def check_release(row: Row, versions: dict[str, str]) -> None:
+    """See that the versions here are those that a row stands for.
+
+    Raises:
+        UserError: they are not.
+    """
+    package, release = row.release
+    found = versions.get(package, "missing")
+    if package and not f"{found}.".startswith(f"{release}."):
+        raise UserError(
+            f"{package} is {found} here, not {release}. "
+            "Fix: make test TESTS=tests/test_form.py brings the book's own versions"
+        )
 
 
 def as_row_one(pins: dict[str, str]) -> dict | None:
@@ -557,23 +619,23 @@ def held_fingerprints(entry: dict) -> set[str]:
     return {word.partition(":")[2] for word in words}
 
 
-def load(root: Path = ROOT) -> dict[str, dict]:
+def load(root: Path = ROOT, table: Table = MACHINES) -> dict[str, dict]:
     """What is known of each row, by its name.
 
     Raises:
         UserError: the file is missing or is not what this program writes.
     """
-    path = root / RECORD
-    fix = f"Fix: git checkout -- {RECORD}, or remove it and run make machines"
+    path, command = root / table.record, table.command
+    fix = f"Fix: git checkout -- {table.record}, or remove it and run {command}"
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
         problem = next(filter(None, map(fault, rows, rows.values())), None)
     except FileNotFoundError:
-        raise UserError(f"{RECORD}: no such file. Fix: make machines") from None
+        raise UserError(f"{table.record}: no such file. Fix: {command}") from None
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        problem = f"not what make machines writes ({type(error).__name__})"
+        problem = f"not what {command} writes ({type(error).__name__})"
     if problem:
-        raise UserError(f"{RECORD}: {problem}. {fix}")
+        raise UserError(f"{table.record}: {problem}. {fix}")
     return rows
 
 
@@ -595,12 +657,13 @@ def fault(name: str, entry: dict) -> str:
     return ""
 
 
-def save(rows: dict[str, dict], root: Path) -> None:
+def save(rows: dict[str, dict], root: Path, table: Table = MACHINES) -> None:
     """Write what is known of the rows, in their order."""
-    order = [row.name for row in ROWS]
+    order = [row.name for row in table.rows]
     known = {name: rows[name] for name in order if name in rows}
-    text = json.dumps({"about": ABOUT, "rows": known}, indent=1, ensure_ascii=False)
-    files.write_text(root / RECORD, f"{text}\n")
+    content = {"about": table.about, "rows": known}
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    files.write_text(root / table.record, f"{text}\n")
 
 
 def held_anywhere(root: Path = ROOT) -> dict[str, list[str]]:
@@ -622,19 +685,19 @@ def held_anywhere(root: Path = ROOT) -> dict[str, list[str]]:
 # The program
 
 
-def find(names: list[str]) -> list[Row]:
+def find(names: list[str], table: Table = MACHINES) -> list[Row]:
     """The rows of these names, in the table's order; all for no names.
 
     Raises:
         UserError: a name is none of a row.
     """
-    known = [row.name for row in ROWS]
+    known = [row.name for row in table.rows]
     unknown = [name for name in names if name not in known]
     if unknown:
         raise UserError(
             f"no row {', '.join(unknown)}. Fix: name some of {', '.join(known)}"
         )
-    return [row for row in ROWS if not names or row.name in names]
+    return [row for row in table.rows if not names or row.name in names]
 
 
 def summary(entry: dict) -> list[str]:
@@ -671,9 +734,12 @@ def merged(old: dict, new: dict) -> dict | None:
         or any(old[x] != new[x] for x in same)
     ):
         return None
-    again = set(new["chapters"])
+    again, before = set(new["chapters"]), set(old["chapters"])
     kept = {k: v for k, v in old["held"].items() if int(k) not in again} | new["held"]
     entry = old | {"held": {k: kept[k] for k in sorted(kept, key=int)}}
+    entry["chapters"] = sorted(before | again)
+    if not before & again:
+        entry |= {x: old[x] + new[x] for x in ("seconds", "cells")}
     for key, name in (("not held", "label"), ("failed cells", "cell")):
         both = [x for x in old[key] if _chapter(x[name]) not in again] + new[key]
         entry[key] = sorted(both, key=lambda x: _chapter(x[name]))
@@ -689,11 +755,13 @@ def _chapter(text: str) -> int:
     return int(re.match(r"\d+", text)[0])
 
 
-def run_and_keep(row: Row, root: Path, rows: dict, only: tuple[int, ...]) -> dict:
+def run_and_keep(
+    row: Row, root: Path, rows: dict, only: tuple[int, ...], table: Table = MACHINES
+) -> dict:
     """Run a row and keep its results; a failure replaces no older results."""
-    print(f"{row.name}: running, see {WORK / row.name}.log", flush=True)
+    print(f"{row.name}: running, see {table.work / row.name}.log", flush=True)
     try:
-        entry = run(row, root, only)
+        entry = run(row, root, only, table)
     except UserError as error:
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         entry = {"date": today, "could not run": str(error)}
@@ -701,15 +769,33 @@ def run_and_keep(row: Row, root: Path, rows: dict, only: tuple[int, ...]) -> dic
     older = rows.get(row.name, {})
     if only:
         whole = merged(older, entry)
-        if whole:
-            rows[row.name] = whole
-            save(rows, root)
+        first = table.keeps_parts and "processor" not in older
+        if whole or (first and "counts" in entry):
+            rows[row.name] = whole or entry
+            save(rows, root, table)
             print(f"{row.name}: the other chapters stay as they were", flush=True)
         return entry
     if not ("could not run" in entry and "processor" in older):
         rows[row.name] = entry
-    save(rows, root)
+    save(rows, root, table)
     return entry
+
+
+def run_rows(
+    wanted: list[Row], root: Path, only: tuple[int, ...], table: Table = MACHINES
+) -> int:
+    """Run rows of a table, one after the other; the exit status."""
+    rows = load(root, table) if (root / table.record).exists() else {}
+    for number in processes.ENDINGS:
+        signal.signal(number, processes.interrupt)
+    red = False
+    try:
+        for row in wanted:
+            red |= is_red(run_and_keep(row, root, rows, only, table))
+    except KeyboardInterrupt:
+        print("interrupted: rows that were finished are kept", file=sys.stderr)
+        return 130
+    return int(red)
 
 
 @command
@@ -728,18 +814,7 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
         help="run these chapters of the rows again",
     )
     options = parser.parse_args(argv)
-    wanted = find(options.rows)
-    rows = load(root) if (root / RECORD).exists() else {}
-    for number in processes.ENDINGS:
-        signal.signal(number, processes.interrupt)
-    red = False
-    try:
-        for row in wanted:
-            red |= is_red(run_and_keep(row, root, rows, tuple(options.chapters)))
-    except KeyboardInterrupt:
-        print("interrupted: rows that were finished are kept", file=sys.stderr)
-        return 130
-    return int(red)
+    return run_rows(find(options.rows), root, tuple(options.chapters))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from tools.notebooks import form, sync
 
 OPTIONS = ("-W", "-n", "--keep-going", "-q")  # of jupyter-book
 ALL = ("--all",)  # build every page
-KEPT = ("reports", "machines")  # in _build: what checks and other machines say
+KEPT = ("reports", "machines", "versions")  # in _build: what runs of claims say
 BUILT = "the book is built: _build/html/index.html"
 BUILT_FROM = Path("_build", "built-from.json")
 # What Sphinx sees for itself: pages, and what they say that they are made from.
