@@ -5,7 +5,8 @@
 The parts: `claims` (the notebooks), `lint`, `site` (a clean build) and `tests`. One
 that is red keeps no other from running. Where `--tests` names some paths only, the
 parts run that these need. What is known lies in `_build/reports`: `claims.xml` and
-`tests.xml` (JUnit), and `parts.json`, which is written whenever a part begins and ends.
+`tests.xml` (JUnit), `claims.json`, which `tools/drift/claims.py` describes, and
+`parts.json`, which is written whenever a part begins and ends.
 
 Exit status: 0 all is well, 1 a part is red, 130 interrupted.
 """
@@ -132,7 +133,8 @@ class Reports:
 
     def clear(self) -> None:
         """Remove what an earlier run left: nobody shall take it for this one's."""
-        for name in (*(f"{part}.xml" for part in TESTED), "parts.json"):
+        reports = (f"{part}.xml" for part in TESTED)
+        for name in (*reports, "parts.json", "claims.json"):
             try:
                 (self.folder / name).unlink(missing_ok=True)
             except OSError as error:
@@ -148,9 +150,10 @@ class Reports:
 
     def keep(self, steps: Sequence[Step]) -> None:
         """Copy what pytest has reported."""
-        for path in filter(None, (step.report for step in steps)):
-            if path.exists():
-                self.write(path.name, path.read_text(encoding="utf-8"))
+        for report in filter(None, (step.report for step in steps)):
+            for path in (report, report.with_suffix(".json")):
+                if path.exists():
+                    self.write(path.name, path.read_text(encoding="utf-8"))
 
     def _note(self, name: str, error: OSError) -> None:
         self.fault = self.fault or (

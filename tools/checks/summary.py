@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tools import chapters
+from tools import chapters, files
 from tools.checks import outcomes
+from tools.drift import claims
+from tools.errors import UserError
 
 SLOWEST = 5  # notebooks, and cells, that the summary names
 LONG = 20  # seconds that no cell takes on a quiet machine with two cores
@@ -35,6 +37,31 @@ class Summary:
         self.long: dict[tuple[str, int], float] = {}  # the cells that took over LONG
         self.ran: dict[tuple[str, int], Ran] = {}
         self.unstarted: dict[str, str] = {}  # notebooks that could not be collected
+        self.fault = ""  # why there is no file with the claims
+        self.commit = ""  # of the files that run, if git knows them all
+        kernels = config.getoption("kernel_python", "")
+        xml = config.getoption("xmlpath", None)
+        self.file = Path(xml).with_suffix(".json") if xml and not kernels else None
+
+    def pytest_sessionstart(self) -> None:
+        """Note the commit that runs."""
+        if self.file:
+            self.commit = claims.clean_commit(self.root)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write what became of the claims beside the XML of the run."""
+        if self.file is None or not any(cell.claim for cell in self.ran.values()):
+            return
+        same = self.commit == claims.clean_commit(self.root)
+        ran = {
+            key: claims.Outcome(cell.outcome, cell.reason)
+            for key, cell in self.ran.items()
+        }
+        try:
+            found = claims.tested(ran, self.commit if same else "", self.root)
+            files.write_text(self.file, claims.text(found))
+        except (OSError, UserError) as error:
+            self.fault = f"{self.file.name} is not written: {error}"
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note a notebook that can't be read."""
@@ -97,6 +124,7 @@ class Summary:
             lines.append(f"over {LONG} s          {where}: {seconds:.0f} s")
         failed = [x for x in cells if x.outcome == outcomes.BROKEN]
         lines += [f"{name}: can't be run: {x}" for name, x in self.unstarted.items()]
+        lines += [self.fault] if self.fault else []
         lines += self.named("broken", [x for x in failed if x.claim])
         lines += self.named("failed", [x for x in failed if not x.claim])
         unchecked = [x for x in cells if x.outcome == outcomes.UNCHECKED and x.claim]
