@@ -25,6 +25,7 @@ MODULES = (
     "page_description",
     "site_address",
     "troubleshooting",
+    "what_changed",
 )
 
 

@@ -3,6 +3,7 @@
 - The title carries the chapter's number, which stands in the file's name.
 - A cell tagged `claim` shows its sentence in a banner above the code that asserts it.
   The banner has a permanent address, and prose refers to it with {ref}`claim-3-4`.
+- A claim that is broken with other versions has a note in the margin.
 - A folded cell says what it holds: the set-up, a figure's code, what its title says.
 - A cell that writes a file which is not Python is coloured as what it writes.
 - A link to another page of the site, which a notebook must write in full, leads to that
@@ -25,6 +26,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
+from book_site import version_marks
 from book_site.cells import input_code, is_code_cell, rewrite
 from book_site.learner_form import LearnerForm
 from tools import address, chapters
@@ -82,6 +84,7 @@ class ChapterPage(SphinxTransform):
         except UserError as error:
             LOGGER.warning("%s", error, type="book", subtype="claim")
             return
+        self.sets = version_marks.known(self.env)
         for cell in self.document.findall(is_code_cell):
             self.colour(cell)
             self.label_fold(cell, notebook.cells[cell["cell_index"]])
@@ -129,6 +132,15 @@ class ChapterPage(SphinxTransform):
         code = input_code(cell)
         rewrite(code, chapters.split_claim(code.astext())[1])
         cell.insert(0, self.banner(claim))
+        ledger = self.to_ledger(claim, "see the ledger")
+        note = version_marks.margin_note(claim, self.sets, ledger)
+        if note is not None:
+            cell.insert(0, note)
+
+    def to_ledger(self, claim: chapters.Claim, text: str) -> addnodes.pending_xref:
+        """A link to a claim's place in the ledger."""
+        target = f"ledger-{claim.anchor}"
+        return link(target, text, self.env.docname, "claim-ledger")
 
     def banner(self, claim: chapters.Claim) -> nodes.container:
         """The banner: a label that links to itself, the sentence, the ledger."""
@@ -139,7 +151,7 @@ class ChapterPage(SphinxTransform):
         text = nodes.paragraph("", "", label, nodes.Text(" "), classes=["claim-text"])
         text += sentence_nodes(claim.sentence)
         text += nodes.Text(" ")
-        text += link(f"ledger-{claim.anchor}", "ledger", docname, "claim-ledger")
+        text += self.to_ledger(claim, "ledger")
         banner = nodes.container("", text, classes=["claim"], ids=[claim.anchor])
         standard = self.env.get_domain("std")
         standard.labels[claim.anchor] = (docname, claim.anchor, f"Claim {claim.label}")

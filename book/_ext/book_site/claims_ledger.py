@@ -3,7 +3,8 @@
 The directive `claims-ledger` gives the counts, then for each chapter what its claims
 were verified with, and the claims, each with a link to the cell that asserts it. One
 that its verified run could not check is marked, with the reason and with the machines
-on which it held, from `book/machines.json`.
+on which it held, from `book/machines.json`. A table and marks say with which versions
+the claims held, from `book/versions.json`.
 """
 
 from __future__ import annotations
@@ -21,14 +22,19 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from book_site import version_marks
 from book_site.chapter_pages import link, sentence_nodes
 from tools import chapters
 from tools.checks import outcomes
-from tools.drift import machines
+from tools.drift import machines, versions
 from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
+HEAD = (
+    *("Set", "Versions", "Date"),
+    *(outcome.capitalize() for outcome in version_marks.GLYPHS),
+)
 MARK = "claims-ledger"  # the metadata of a page that holds the ledger
 
 
@@ -136,6 +142,55 @@ def not_checked_nodes(reason: str, held: list[str]) -> nodes.inline:
     return said
 
 
+def not_held_nodes(
+    claim: chapters.Claim, sets: list[versions.Results]
+) -> list[nodes.inline]:
+    """What is said of a claim that did not hold, or was not checked, with some sets."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for one in sets:
+        tried = one.claim(claim.sentence)
+        if tried.outcome in (outcomes.BROKEN, outcomes.UNCHECKED):
+            said.setdefault((tried.outcome, tried.reason), []).append(one.row.title)
+    lines = []
+    for (outcome, reason), titles in said.items():
+        line = nodes.inline(classes=["ledger-unchecked"])
+        line += nodes.strong("", outcome.capitalize())
+        line += nodes.Text(f" with {version_marks.joined(titles)}: ")
+        if outcome == outcomes.BROKEN:
+            line += nodes.literal("", reason or "no message")
+        else:
+            line += sentence_nodes(f"{reason or 'no reason was given'}.")
+        lines.append(line)
+    return lines
+
+
+def version_table(
+    sets: list[versions.Results], claims: list[chapters.Claim]
+) -> nodes.table:
+    """A row for each set of versions: what it has, when it was tried, its counts."""
+    table = nodes.table(classes=["machines", "versions"])
+    group = nodes.tgroup(cols=len(HEAD))
+    group += [nodes.colspec(colwidth=1) for _ in HEAD]
+    lines = [HEAD]
+    for one in sets:
+        if "could not run" in one.entry:
+            said = f"could not run: {one.entry['could not run']}"
+            lines.append((one.row.title, said, readable(one.entry["date"]), *[""] * 4))
+        elif one.entry:
+            counts = map(str, version_marks.count(one, claims))
+            used = version_marks.used(one)
+            lines.append((one.row.title, used, readable(one.entry["date"]), *counts))
+        else:
+            lines.append((one.row.title, "not run yet", *[""] * 5))
+    rows = [
+        nodes.row("", *(nodes.entry("", nodes.paragraph("", x)) for x in line))
+        for line in lines
+    ]
+    group += [nodes.thead("", rows[0]), nodes.tbody("", *rows[1:])]
+    table += group
+    return table
+
+
 class ClaimsLedger(SphinxDirective):
     """Write the ledger where the directive stands."""
 
@@ -144,9 +199,11 @@ class ClaimsLedger(SphinxDirective):
         found = entries(self.env)
         self.env.metadata[self.env.docname][MARK] = "yes"
         self.env.note_dependency(str(Path(self.env.srcdir, machines.RECORD)))
+        self.sets = version_marks.known(self.env)
         for entry in found:
             self.env.note_dependency(self.env.doc2path(entry.docname))
-        return [self.counts(found), *(self.section(entry) for entry in found)]
+        parts = [self.other_versions(found), *(self.section(entry) for entry in found)]
+        return [self.counts(found), *parts]
 
     @functools.cached_property
     def held(self) -> dict[str, list[str]]:
@@ -178,6 +235,23 @@ class ClaimsLedger(SphinxDirective):
             tile += nodes.inline("", text)
             box += tile
         return box
+
+    def other_versions(self, found: list[Entry]) -> nodes.section:
+        """With which versions the claims were tried, and how many held."""
+        section = nodes.section(ids=[version_marks.SECTION])
+        section += nodes.title("", "With other versions")
+        self.state.document.note_explicit_target(section, section)
+        if not any(one.entry for one in self.sets):
+            section += nodes.paragraph("", "Not run yet; ", classes=["ledger-verified"])
+            section[-1] += [nodes.literal("", "make versions"), nodes.Text(" does it.")]
+            return section
+        claims = [claim for entry in found for claim in entry.claims]
+        section += version_table(self.sets, claims)
+        numbers = {entry.number for entry in found}
+        said = [version_marks.left_out(one, numbers) for one in self.sets]
+        text = " ".join(filter(None, [version_marks.LEGEND, *said]))
+        section += nodes.paragraph("", text, classes=["ledger-verified"])
+        return section
 
     def section(self, entry: Entry) -> nodes.section:
         """One chapter's part of the ledger."""
@@ -215,9 +289,11 @@ class ClaimsLedger(SphinxDirective):
             text += link(claim.anchor, claim.label, self.env.docname, "ledger-label")
             text += nodes.Text(" ")
             text += sentence_nodes(claim.sentence)
+            text += version_marks.marks(claim, self.sets)
             reason = entry.why_not_checked(claim)
             if reason:
                 text += not_checked_nodes(reason, self.held.get(claim.label, []))
+            text += not_held_nodes(claim, self.sets)
             rows += nodes.list_item("", text, ids=[anchor])
             standard.anonlabels[anchor] = (self.env.docname, anchor)
         return rows

@@ -19,25 +19,13 @@ from sphinx.util.docutils import SphinxDirective
 
 from book_site.chapter_pages import link, sentence_nodes
 from book_site.claims_ledger import MARK, counted, entries, readable
+from book_site.version_marks import listed
 from tools.checks import outcomes
 from tools.drift import machines
 from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
 HEAD = ("Machine", "Processor or versions", "Date", "Held", "Broken", "Not checked")
-NAMES = {
-    "jax": "JAX",
-    "keras": "Keras",
-    "numpy": "NumPy",
-    "openvino": "OpenVINO",
-    "tensorflow": "TensorFlow",
-    "torch": "PyTorch",
-}
-
-
-def listed(versions: dict[str, str]) -> str:
-    """Versions in words: `Keras 3.15.1, JAX 0.10.2`."""
-    return ", ".join(f"{NAMES.get(name, name)} {x}" for name, x in versions.items())
 
 
 def short(date: str) -> str:
