@@ -32,7 +32,7 @@ from tools.errors import UserError
 LOGGER = logging.getLogger(__name__)
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
 HEAD = (
-    *("Set", "Versions", "Date"),
+    *("Set", "Date"),
     *(outcome.capitalize() for outcome in version_marks.GLYPHS),
 )
 MARK = "claims-ledger"  # the metadata of a page that holds the ledger
@@ -106,6 +106,12 @@ def readable(date: str) -> str:
     return f"{day.day} {day:%B %Y}"
 
 
+def short(date: str) -> str:
+    """An ISO date as `21 Nov 2026`, which is not broken into lines."""
+    day = datetime.date.fromisoformat(date)
+    return f"{day.day} {day:%b %Y}".replace(" ", "\u00a0")
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun, in the plural where it takes one."""
     return noun if number == 1 else f"{noun}s"
@@ -167,21 +173,15 @@ def not_held_nodes(
 def version_table(
     sets: list[versions.Results], claims: list[chapters.Claim]
 ) -> nodes.table:
-    """A row for each set of versions: what it has, when it was tried, its counts."""
-    table = nodes.table(classes=["machines", "versions"])
-    group = nodes.tgroup(cols=len(HEAD))
-    group += [nodes.colspec(colwidth=1) for _ in HEAD]
+    """A row for each set of versions: when it was tried, and its counts."""
     lines = [HEAD]
     for one in sets:
-        if "could not run" in one.entry:
-            said = f"could not run: {one.entry['could not run']}"
-            lines.append((one.row.title, said, readable(one.entry["date"]), *[""] * 4))
-        elif one.entry:
-            counts = map(str, version_marks.count(one, claims))
-            used = version_marks.used(one)
-            lines.append((one.row.title, used, readable(one.entry["date"]), *counts))
-        else:
-            lines.append((one.row.title, "not run yet", *[""] * 5))
+        date = [short(one.entry["date"])] if one.entry else [""]
+        counts = version_marks.count(one, claims)
+        lines.append((one.row.title, *date, *map(str, counts)))
+    table = nodes.table(classes=["versions"])
+    group = nodes.tgroup(cols=len(HEAD))
+    group += [nodes.colspec(colwidth=1) for _ in HEAD]
     rows = [
         nodes.row("", *(nodes.entry("", nodes.paragraph("", x)) for x in line))
         for line in lines
@@ -248,9 +248,14 @@ class ClaimsLedger(SphinxDirective):
         claims = [claim for entry in found for claim in entry.claims]
         section += version_table(self.sets, claims)
         numbers = {entry.number for entry in found}
-        said = [version_marks.left_out(one, numbers) for one in self.sets]
-        text = " ".join(filter(None, [version_marks.LEGEND, *said]))
-        section += nodes.paragraph("", text, classes=["ledger-verified"])
+        rows = nodes.bullet_list(classes=["versions"])
+        for one in self.sets:
+            line = nodes.paragraph("", "", nodes.strong("", one.row.title))
+            line += nodes.Text(": ")
+            line += sentence_nodes(version_marks.about(one, numbers))
+            rows += nodes.list_item("", line)
+        section += rows
+        section += nodes.paragraph("", version_marks.LEGEND)
         return section
 
     def section(self, entry: Entry) -> nodes.section:

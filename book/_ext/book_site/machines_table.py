@@ -8,7 +8,6 @@ invalid is a warning that names the fix, and so an error of the build.
 from __future__ import annotations
 
 import collections
-import datetime
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from book_site.chapter_pages import link, sentence_nodes
-from book_site.claims_ledger import MARK, counted, entries, readable
+from book_site.claims_ledger import MARK, counted, entries, readable, short
 from book_site.version_marks import listed
 from tools.checks import outcomes
 from tools.drift import machines
@@ -26,12 +25,6 @@ from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
 HEAD = ("Machine", "Processor or versions", "Date", "Held", "Broken", "Not checked")
-
-
-def short(date: str) -> str:
-    """An ISO date as `21 Nov 2026`, which is not broken into lines."""
-    day = datetime.date.fromisoformat(date)
-    return f"{day.day} {day:%b %Y}".replace(" ", "\u00a0")
 
 
 def difference(entry: dict, first: dict) -> str:

@@ -28,10 +28,10 @@ GLYPHS = {
     versions.NEWER: "\u2013",
 }
 LEGEND = (
-    f"Behind each claim below: {GLYPHS[outcomes.HELD]} held, "
+    f"Behind a claim that was tried: {GLYPHS[outcomes.HELD]} held, "
     f"{GLYPHS[outcomes.BROKEN]} broken, {GLYPHS[outcomes.UNCHECKED]} not checked, "
-    f"{GLYPHS[versions.NEWER]} not tried, because its chapter was not run or its "
-    "sentence has been mended since."
+    f"{GLYPHS[versions.NEWER]} not tried with this set. A claim is not tried where its "
+    "chapter was not run, or where its sentence has been mended since."
 )
 NAMES = {
     "jax": "JAX",
@@ -69,8 +69,8 @@ def known(env: BuildEnvironment) -> list[versions.Results]:
 
 
 def marks(claim: chapters.Claim, found: list[versions.Results]) -> list[nodes.Node]:
-    """The marks behind a claim's sentence; none where no set was ever run."""
-    if not any(one.tried for one in found):
+    """The marks behind a claim's sentence; none where no set has tried it."""
+    if all(one.claim(claim.sentence).outcome == versions.NEWER for one in found):
         return []
     line = nodes.inline(classes=["ledger-sets"])
     for one in found:
@@ -87,23 +87,37 @@ def count(one: versions.Results, claims: list[chapters.Claim]) -> list[int]:
     return [found.count(outcome) for outcome in GLYPHS]
 
 
-def used(one: versions.Results) -> str:
-    """The versions that a set ran with, in words."""
-    own = one.entry.get("of its time", {})
-    text = f"{listed(one.versions)}; Python {one.entry['python']}"
-    return f"{text} ({listed(own)} in the set itself)" if own else text
+def about(one: versions.Results, numbers: set[int]) -> str:
+    """What a set is, with which versions it ran, and what it left out, in sentences.
+
+    Args:
+        one: what is known of the set.
+        numbers: of the book's chapters.
+    """
+    said = [one.row.about]
+    if "could not run" in one.entry:
+        return f"{one.row.about} It could not run: {one.entry['could not run']}."
+    if not one.entry:
+        return f"{one.row.about} Not run yet."
+    said.append(f"Run with {listed(one.versions)} and Python {one.entry['python']}.")
+    if own := one.entry.get("of its time"):
+        said.append(f"The book's own version stood in for {listed(own)} of the set.")
+    return " ".join([*said, left_out(set(one.entry["chapters"]), numbers)]).strip()
 
 
-def left_out(one: versions.Results, numbers: set[int]) -> str:
-    """Which chapters of the book a set's run left out, in a sentence, or nothing."""
-    ran = set(one.entry.get("chapters", []))
-    left = [str(number) for number in sorted(numbers - ran)]
-    if not ran or not left:
+def left_out(ran: set[int], numbers: set[int]) -> str:
+    """Which of the book's chapters a run left out, in a sentence, or nothing."""
+    left = numbers - ran
+    if not left:
         return ""
-    some = f"chapter {joined(map(str, sorted(ran)))}" if len(ran) < len(left) else ""
-    if some:
-        return f"{one.row.title}: of {len(numbers)} chapters only {some} was run."
-    return f"{one.row.title}: chapter {joined(left)} was not run."
+    few = min(ran, left, key=len)
+    words = (
+        f"{'Chapter' if len(few) == 1 else 'Chapters'} {joined(map(str, sorted(few)))}"
+    )
+    was = "was" if len(few) == 1 else "were"
+    if few is left:
+        return f"{words} {was} not run."
+    return f"{words} {was} run so far, the other {len(left)} were not."
 
 
 # A chapter

@@ -194,10 +194,10 @@ def form_html(known: list[dict]) -> str:
     old, new = known[-2:]
     data = json.dumps(compact(known), ensure_ascii=False).replace("<", "\\u003c")
     return (
-        '<form class="changes" id="changes"><p>'
-        '<label for="changes-from">From</label> '
-        f'<select id="changes-from" disabled>{options_html(known, old)}</select> '
-        '<label for="changes-to">to</label> '
+        '<form class="changes" id="changes"><p class="changes-choice">'
+        '<label for="changes-from">From</label>'
+        f'<select id="changes-from" disabled>{options_html(known, old)}</select>'
+        '<label for="changes-to">to</label>'
         f'<select id="changes-to" disabled>{options_html(known, new)}</select></p>'
         f"{NO_SCRIPT}"
         f'<div class="changes-found" aria-live="polite">'
