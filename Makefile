@@ -4,7 +4,7 @@
 # TESTS="notebooks/04-place-operations.ipynb tests/test_form.py" has `make test` run these
 # alone, and PYTEST_ARGS=-x hands options on to pytest.
 .DEFAULT_GOAL := help
-.PHONY: help book test serve lab sync refresh measure machines assignments grade lint constraints clean
+.PHONY: help book test serve lab sync refresh measure machines versions release assignments grade lint constraints clean
 RUN := .venv/bin/python -m
 TESTS ?= notebooks tests
 
@@ -42,6 +42,15 @@ measure: ## measure this machine for What a GPU would give [ARGS=--quick or --co
 machines: ## run the claims as other machines would [ROWS="one-core haswell"]
 	@TASK=machines sh tools/setup/bootstrap.sh all
 	@exec $(RUN) tools.drift.machines $(ROWS)
+
+versions: ## run the claims with older versions [SETS="keras-3.13 colab" ARGS=--help]
+	@TASK=versions sh tools/setup/bootstrap.sh all
+	@exec $(RUN) tools.drift.versions $(SETS) $(ARGS)
+
+release: ## keep the claims as those of a release, and say how to publish it: NAME=2026.11
+	@test -n "$(NAME)" || { echo "error: which release? Fix: make release NAME=2026.11" >&2; exit 1; }
+	@TASK=release sh tools/setup/bootstrap.sh all
+	@$(RUN) tools.drift.releases '$(NAME)' $(ARGS)
 
 assignments: ## make the students' notebooks from assignments/masters
 	@TASK=assignments sh tools/setup/bootstrap.sh all

@@ -4,12 +4,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 import yaml
 
 from tools.chapters import ROOT
 from tools.checks import parts
+from tools.site import kept
 
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 OWN = "./.github/workflows/"  # a workflow of the same commit
@@ -115,8 +117,9 @@ def test_who_can_write_and_what():
         for name, job in load(path)["jobs"].items()
     }
     assert {job: scopes for job, scopes in writers.items() if scopes} == {
-        ("ci.yml", "publish"): {"pages", "id-token"},
+        ("ci.yml", "publish"): {"contents", "pages", "id-token"},
         ("deploy.yml", "deploy"): {"pages", "id-token"},
+        ("deploy.yml", "keep"): {"contents"},
         ("weekly.yml", "alert"): {"issues"},
         ("weekly.yml", "keep-on"): {"actions"},
     }
@@ -161,6 +164,124 @@ def test_the_deploy_job_publishes_what_this_commit_builds():
     (checkout,) = checkouts
     assert "ref" not in checkout["with"]
     assert jobs["deploy"]["needs"] == "build"
+
+
+GH = """#!/usr/bin/env bash
+# GitHub with one release, v2026.01, whose file lies in $KEPT.
+case "$1 $2" in
+    "release list") echo v2026.01 ;;
+    "release view") [ "$3" = v2026.01 ] ;;
+    "release download")
+        while [ "$1" != --output ]; do shift; done
+        cp "$KEPT" "$2"
+        ;;
+    "release create") echo "$@" >>created ;;
+esac
+"""
+MAKE = """#!/usr/bin/env bash
+mkdir -p _build/html && touch _build/built-from.json
+echo "${BOOK_RELEASE:-today} on $(cat branch)" >_build/html/index.html
+"""
+PYTHON = """#!/usr/bin/env bash
+case "$2" in
+    tools.address) echo "$6" >branch ;; # -m tools.address --set URL --branch NAME
+    tools.notebooks.sync) ;;
+    *) PYTHONPATH="$ROOT" exec "$PYTHON" "$@" ;;
+esac
+"""
+
+
+@pytest.fixture
+def deploying(tmp_path):
+    """A function that runs a script of the deployment, with stand-ins for programs."""
+    for name, text in {"gh": GH, "make": MAKE, ".venv/bin/python": PYTHON}.items():
+        path = tmp_path / ("bin" if "/" not in name else "") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "index.html").write_text("2026.01 as it was\n")
+    shutil.make_archive(str(tmp_path / "kept"), "zip", kept)
+    environment = os.environ | {
+        "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
+        "PYTHON": sys.executable,
+        "ROOT": str(ROOT),
+        "KEPT": str(tmp_path / "kept.zip"),
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "GITHUB_SERVER_URL": "https://github.com",
+        "GITHUB_REPOSITORY": "someone/some-book",
+        "GITHUB_REF_NAME": "main",
+        "TAG": "v2026.02",
+    }
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+
+    def run(*words, **changed):
+        if words[0] != "git":
+            words = ("bash", str(ROOT / ".github/scripts" / words[0]))
+        variables = environment | changed
+        subprocess.run(words, cwd=tmp_path, env=variables, check=True)
+        return tmp_path
+
+    return run
+
+
+def pages(root):
+    """The site that would be published: its pages and what they say."""
+    site = root / "_build/html"
+    found = site.rglob("index.html")
+    return {path.relative_to(site).as_posix(): path.read_text() for path in found}
+
+
+def test_the_pages_of_a_release_are_published_and_kept(deploying):
+    deploying("git", "tag", "v2026.02")
+    root = deploying("build-release.sh")
+    assert (root / "output").read_text() == "tag=v2026.02\n"
+    assert not (root / "_build/html").exists()  # the site is built by another step
+    subprocess.run([str(root / "bin/make")], cwd=root, check=True)
+    deploying("add-releases.sh")
+    assert pages(root) == {
+        "index.html": "today on main\n",
+        "releases/2026.01/index.html": "2026.01 as it was\n",
+        "releases/2026.02/index.html": "2026.02 on v2026.02\n",
+    }
+    deploying("keep-release.sh")
+    deploying("keep-release.sh", TAG="v2026.01")  # it is there, and stays
+    created = (root / "created").read_text().splitlines()
+    assert [line[:50] for line in created] == [
+        "release create v2026.02 _build/release/site.zip --"
+    ]
+
+
+def test_a_commit_that_is_no_release_publishes_the_earlier_ones(deploying):
+    root = deploying("build-release.sh")
+    assert (root / "output").read_text() == "tag=\n"
+    (root / "_build/html").mkdir(parents=True)
+    deploying("add-releases.sh")
+    assert "releases/2026.01/index.html" in pages(root)
+    assert not (root / "_build/release").exists()
+
+
+def test_a_file_that_holds_no_site_is_refused(tmp_path, capsys):
+    (tmp_path / "site.zip").write_text("no zip")
+    words = ["unpack", str(tmp_path / "site.zip"), str(tmp_path / "out")]
+    assert kept.main(words) == 1
+    assert "site.zip: File is not a zip file. Fix: " in capsys.readouterr().err
+    assert kept.main(["pack", str(tmp_path), str(tmp_path / "new.zip")]) == 1
+    assert "holds no site. Fix: make book" in capsys.readouterr().err
+
+
+def test_the_deployment_runs_the_scripts_in_order():
+    jobs = load(ROOT / ".github/workflows/deploy.yml")["jobs"]
+    runs = [step["run"] for step in jobs["build"]["steps"] if "run" in step]
+    assert runs[1:] == [
+        "bash .github/scripts/build-release.sh",
+        "make book",
+        "bash .github/scripts/add-releases.sh",
+    ]
+    assert set(jobs["keep"]["needs"]) == {"build", "deploy"}
 
 
 def test_a_run_on_main_is_not_cancelled_by_the_next():

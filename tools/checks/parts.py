@@ -39,7 +39,9 @@ CODE = (
     *("benchmarks", "grading", "tools", "tests", "snippets"),
     *("book/_ext", "conftest.py"),
 )
-NEEDS_SITE = (Path("tests/test_site.py"), Path("tests/test_calculators.py"))
+NEEDS_SITE = tuple(
+    Path("tests", f"test_{name}.py") for name in ("site", "calculators", "what_changed")
+)
 IN_MEMORY = Path("/dev/shm")  # room for pytest's reports where a disk may be full
 NOTHING_RAN = 5  # the exit status of pytest
 MOST = 2  # failed tests that the summary names

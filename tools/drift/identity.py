@@ -8,8 +8,10 @@ long as nobody writes the cell anew. So a claim is found again, in this order:
 2. the same cell, with a sentence that is somewhat alike;
 3. another cell of the chapter, with a sentence that is much alike.
 
-How alike two sentences are is difflib's ratio. The bounds are what separated mended
-sentences from other claims in this book's own history. What is not found is a claim
+How alike two sentences are is the mean of difflib's ratios of their letters and of
+their words. The bounds are what separated mended sentences from other claims in this
+book's own history, where 134 sentences were mended in their cells: those of the same
+claim had 0.25 or more, those of another one 0.20 or less. What is not found is a claim
 that is new, or one that is gone.
 """
 
@@ -18,8 +20,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-SAME_CELL = 0.35  # the least ratio of a mended sentence in its cell
-OTHER_CELL = 0.75  # and in another cell of the chapter
+SAME_CELL = 0.24  # the least for a mended sentence in its cell
+OTHER_CELL = 0.65  # and in another cell of the chapter
 
 
 def natural(chapter: str, cell: str) -> str:
@@ -34,7 +36,9 @@ def natural(chapter: str, cell: str) -> str:
 
 def alike(one: str, other: str) -> float:
     """How alike two sentences are, from 0 to 1."""
-    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+    pairs = (one, other), (one.split(), other.split())
+    ratios = [difflib.SequenceMatcher(None, *x, autojunk=False).ratio() for x in pairs]
+    return sum(ratios) / 2
 
 
 def _words(claim: dict) -> str:
