@@ -37,7 +37,7 @@ from tools.drift import claims, releases
 from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
-MARK = "what-changed"  # the metadata of the page
+MARK = "what-changed"  # the metadata of a page with the choice
 SCRIPT = "what-changed.js"
 FEED = "feed.xml"
 ATOM = "http://www.w3.org/2005/Atom"
@@ -224,9 +224,11 @@ class WhatChanged(SphinxDirective):
         for path in (*(root / claims.RELEASES).glob("*.json"), *records(root)):
             self.env.note_dependency(str(path))
         known = known_states(self.env)
-        self.env.metadata[self.env.docname] |= {MARK: "yes", LEDGER: "yes"}
+        metadata = self.env.metadata[self.env.docname]
+        metadata[LEDGER] = "yes"
         found: list[nodes.Node] = []
         if len(known) > 1:
+            metadata[MARK] = "yes"
             found.append(nodes.raw("", form_html(known), format="html"))
         elif known:
             text = f"There is nothing to compare yet with {title(known[0])}."
