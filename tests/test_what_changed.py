@@ -71,6 +71,11 @@ def test_a_claim_is_found_again(old, new, same):
     assert identity.matches([old], [new]) == ({0: 0} if same else {})
 
 
+def test_of_claims_with_the_same_words_each_stays_in_its_cell():
+    one, two = claim("a", "One is one."), claim("b", "One is one.")
+    assert identity.matches([one, two], [two, one]) == {0: 1, 1: 0}
+
+
 def test_claims_that_change_places_keep_their_names():
     released = [
         claim("a", "One is one.", id="x"),
