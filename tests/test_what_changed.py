@@ -259,7 +259,9 @@ def test_a_release_is_refused(tested, capsys, spoil, message):
     assert claims.releases(tested) == []
 
 
-@pytest.mark.parametrize("name", ["november", "2026.13", "v2026.11", "../x"])
+@pytest.mark.parametrize(
+    "name", ["november", "2026.13", "v2026.11", "2026.11-rc", "../x"]
+)
 def test_a_name_is_a_month_or_a_version(tested, capsys, name):
     assert releases.main([name], tested) == 1
     assert "is no name. Fix: NAME=2026.11" in capsys.readouterr().err
@@ -315,7 +317,7 @@ def release(name, *found):
 
 FIRST = release(
     "2026.01",
-    told("a", 1, "`one` is <one> & more"),
+    told("a", 1, "`one` is <one> &amp; more"),
     told("b", 2, "two", colab="held"),
     told("c", 3, "three", colab="held"),
     told("d", 4, "four"),
