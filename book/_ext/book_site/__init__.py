@@ -23,6 +23,8 @@ MODULES = (
     "measured.stated",
     "other_pages",
     "page_description",
+    "quick_pages.highlighting",
+    "quick_pages.pages",
     "site_address",
     "troubleshooting",
     "what_changed",

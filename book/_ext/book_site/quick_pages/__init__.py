@@ -1,0 +1,1 @@
+"""Pages that open at once: they load what they use, and nothing waits for scripts."""
