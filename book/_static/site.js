@@ -1,15 +1,27 @@
 // Small improvements of pages that are complete without them.
 
-// Scrollable boxes can be reached and scrolled with the keyboard.
+// While a page loads, what is folded is not laid out at all, whoever asks for its size,
+// as the theme does. Then it is again where a search in the page finds it.
+const start = document.documentElement.classList;
+start.add("starting");
+window.addEventListener("load", () => setTimeout(() => start.remove("starting")));
+
+// Scrollable boxes that can be seen can be reached and scrolled with the keyboard. All
+// are measured before one is changed: else each change has the page laid out anew.
+// The theme does the same to some, later; what it finds done costs it nothing.
+const BOXES = [
+  ...["pre", ".cell_output > .output", ".pst-scrollable-table-container"],
+  ".text_html",
+];
 function makeScrollable() {
-  for (const box of document.querySelectorAll(
-    ".bd-article pre, .bd-article .pst-scrollable-table-container, .bd-article .text_html",
-  )) {
-    const scrolls =
-      box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
-    if (scrolls) box.tabIndex = 0;
-    else box.removeAttribute("tabindex");
-  }
+  const selector = BOXES.map((box) => `.bd-article ${box}`).join();
+  const boxes = [...document.querySelectorAll(selector)];
+  const scroll = boxes.map(
+    (box) =>
+      box.checkVisibility() &&
+      (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight),
+  );
+  boxes.forEach((box, index) => (box.tabIndex = scroll[index] ? 0 : -1));
 }
 
 // Proofs, solutions, hints and the recap are open in the page: they are folded here.
@@ -96,6 +108,7 @@ class Guess {
     if (this.shown) return;
     kept.write(this.name, index);
     this.show(index);
+    makeScrollable();
   }
 
   show(index) {
@@ -130,7 +143,9 @@ class Guess {
 
   // Show the answer to somebody who was led to it.
   reveal() {
-    if (!this.shown) this.show(this.buttons.length - 1);
+    if (this.shown) return;
+    this.show(this.buttons.length - 1);
+    makeScrollable();
   }
 }
 
@@ -166,9 +181,10 @@ kept.write(SOUGHT, null);
 
 // Open the folds and show the answers that have all the words of a search.
 function openSought() {
+  if (!sought.length) return;
   const has = (part) => {
     const text = part.textContent.toLowerCase();
-    return sought.length > 0 && sought.every((word) => text.includes(word));
+    return sought.every((word) => text.includes(word));
   };
   document.querySelectorAll("details.fold").forEach((part) => has(part) && unfold(part));
   Guess.all.forEach((guess) => guess.parts.some(has) && guess.reveal());
