@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gzip
 import html.parser
 import http.server
 import itertools
@@ -49,6 +50,7 @@ ITALIC = {chr(0x61 + n): chr(0x1D44E + n) for n in range(26)}
 ITALIC |= {chr(0x41 + n): chr(0x1D434 + n) for n in range(26)}
 ITALIC |= {chr(0x3B1 + n): chr(0x1D6FC + n) for n in range(25)} | {"h": "\u210e"}
 SERIOUS = ("serious", "critical")
+PICTURES = (".svg", ".png", ".webp")
 
 OVERFLOW = """() => {
   const width = document.documentElement.clientWidth;
@@ -155,10 +157,12 @@ class Watched:
 
     tab: Page
     problems: list[str]
+    loaded: list[str]  # addresses
 
     def open(self, url: str) -> None:
         """Go to a page, and forget what the last one did wrong."""
         self.problems.clear()
+        self.loaded.clear()
         self.tab.goto(url, wait_until="load")
 
 
@@ -166,6 +170,7 @@ def watch(browser: Browser, local: str, **options) -> Watched:
     """Open a tab that reaches addresses starting with `local` only."""
     tab = browser.new_context(color_scheme="light", **options).new_page()
     problems: list[str] = []
+    loaded: list[str] = []
 
     def route(route) -> None:
         if route.request.url.startswith((local, "data:", "blob:")):
@@ -175,6 +180,7 @@ def watch(browser: Browser, local: str, **options) -> Watched:
             route.abort()
 
     def response(response) -> None:
+        loaded.append(response.url)
         if response.status >= 400:
             problems.append(f"{response.status}: {response.url}")
 
@@ -191,7 +197,7 @@ def watch(browser: Browser, local: str, **options) -> Watched:
     tab.on("requestfailed", failed)
     tab.on("console", console)
     tab.on("pageerror", lambda error: problems.append(f"script: {error}"))
-    return Watched(tab, problems)
+    return Watched(tab, problems, loaded)
 
 
 def host(base: str) -> str:
@@ -223,6 +229,8 @@ class Findings:
     claims: list[str]
     text: str
     formulas: list[str]  # in TeX
+    loaded: list[str]  # addresses, on a phone, before anything is done
+    blocking: list[str]  # addresses without which nothing is drawn
 
 
 def violations(tab: Page) -> list[str]:
@@ -257,6 +265,10 @@ LINES_OF_FORMULAS = """() => {
 }"""
 
 
+BLOCKING = """() => performance.getEntriesByType("resource")
+  .filter((entry) => entry.renderBlockingStatus === "blocking")
+  .map((entry) => entry.name)"""
+
 OPEN_ALL = """() => {
   document.querySelectorAll("button.guess-show").forEach((button) => button.click());
   document.querySelectorAll("details.fold").forEach((fold) => (fold.open = true));
@@ -279,6 +291,8 @@ def inspect(desktop: Watched, phone: Watched, url: str) -> Findings:
         tab.wait_for_timeout(250)  # colours fade from one theme to the other
         faults[theme] = violations(tab)
     phone.open(url)
+    phone.tab.evaluate("document.fonts.ready")
+    loaded, blocking = [*phone.loaded], phone.tab.evaluate(BLOCKING)
     phone.tab.evaluate(OPEN_ALL)
 
     def links(selector: str) -> list[str]:
@@ -294,6 +308,8 @@ def inspect(desktop: Watched, phone: Watched, url: str) -> Findings:
         claims=[claim.get_attribute("id") for claim in tab.locator(".claim[id]").all()],
         text=tab.locator("main").inner_text(),
         formulas=tab.locator("math annotation").all_text_contents(),
+        loaded=loaded,
+        blocking=blocking,
     )
 
 
@@ -311,6 +327,32 @@ def findings(desktop: Watched, phone: Watched, base: str):
 @every_page
 def test_a_page_loads_whole_and_from_the_site_alone(findings, page):
     assert not findings(page).problems
+
+
+@functools.cache
+def weight(path: Path) -> tuple[int, int]:
+    """The bytes of a file, plain and as a server sends them."""
+    data = path.read_bytes()
+    return len(data), min(len(data), len(gzip.compress(data)))
+
+
+@every_page
+def test_a_page_is_light(findings, base, page):
+    names = [unquote(urlsplit(url).path) for url in findings(page).loaded]
+    files = [HTML / (name.removeprefix(PREFIX) or "index.html") for name in names]
+    weights = {x: weight(x) for x in files if x.suffix not in PICTURES}
+    assert any(path.suffix == ".css" for path in weights)
+    plain, sent = (sum(sizes) for sizes in zip(*weights.values(), strict=True))
+    assert plain <= 600_000, weights
+    assert sent <= 200_000, weights
+    indexed = any(path.name == "searchindex.js" for path in weights)
+    assert indexed == (page == "search.html")
+
+
+@every_page
+def test_a_page_waits_for_one_style_sheet_alone(findings, page):
+    blocking = [urlsplit(url).path for url in findings(page).blocking]
+    assert blocking == [f"{PREFIX}_static/book.css"]
 
 
 @every_page

@@ -157,6 +157,7 @@ def built(root: Path) -> dict[str, object]:
 EDITS = {
     "a claim": ("notebooks/05-tiny.ipynb", "make two", "make 2, as *ever*"),
     "a title that others show": ("notebooks/05-tiny.ipynb", "# Tiny", "# Small"),
+    "the first quote, which needs styles": ("book/welcome.md", "A small", "> A small"),
 }
 
 

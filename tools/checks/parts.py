@@ -39,9 +39,8 @@ CODE = (
     *("benchmarks", "grading", "tools", "tests", "snippets"),
     *("book/_ext", "conftest.py"),
 )
-NEEDS_SITE = tuple(
-    Path("tests", f"test_{name}.py") for name in ("site", "calculators", "what_changed")
-)
+SITE_TESTS = ("calculators", "quick_pages", "run_menu", "site", "what_changed")
+NEEDS_SITE = tuple(Path("tests", f"test_{name}.py") for name in SITE_TESTS)
 IN_MEMORY = Path("/dev/shm")  # room for pytest's reports where a disk may be full
 NOTHING_RAN = 5  # the exit status of pytest
 MOST = 2  # failed tests that the summary names
