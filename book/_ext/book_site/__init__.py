@@ -23,6 +23,7 @@ MODULES = (
     "measured.stated",
     "other_pages",
     "page_description",
+    "paper_builder",
     "quick_pages.highlighting",
     "quick_pages.pages",
     "site_address",

@@ -35,7 +35,7 @@ def move(html: str, folder: str) -> str:
 
 def copy_root_page(app: Sphinx, exception: Exception | None) -> None:
     """Copy the first page of the book to the top of the site."""
-    if exception is not None or app.builder.format != "html":
+    if exception is not None or app.builder.name != "html":
         return
     root = app.config.root_doc
     out = Path(app.outdir)

@@ -45,7 +45,7 @@ def early_styles(app: Sphinx) -> None:
 
 def whole_sitemap(app: Sphinx, exception: Exception | None) -> None:
     """Give sphinx-sitemap the pages that were not written anew, too."""
-    if exception:
+    if exception or not hasattr(app.env.app, "sitemap_links"):
         return
     links = app.env.app.sitemap_links
     for name in app.env.found_docs:
