@@ -17,6 +17,8 @@ from tools import address
 LEFT_OUT_PARTS = ("The class",)
 LEFT_OUT = ("book/what-will-it-take",)
 SOLUTIONS = "solutions"  # the page that holds them, which Sphinx does not know
+HELPERS = "helpers"  # the page with the code that set-up cells have in common
+APPENDIX = (HELPERS, SOLUTIONS)
 FRONT = ("Start",)  # parts that need no page of their own
 
 

@@ -2,6 +2,7 @@
 
 - A fold becomes a box whose title is what stood on it.
 - The solution of an exercise moves to a page at the end; a link leads there, and back.
+- The helpers that set-up cells carry stand at the end, once.
 - A chapter says where it stands on the web, with the link to Colab beside it.
 - Buttons, cards and fields to filter by are gone; links to pages that paper leaves out
   lead to the web.
@@ -17,10 +18,15 @@ from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element
 
 from tools import files
-from tools.paper import pages
-from tools.paper.contents import SOLUTIONS, Contents, Part
+from tools.paper import lines, pages
+from tools.paper.contents import HELPERS, SOLUTIONS, Contents, Part
 from tools.paper.pages import classes, new, replace, with_parents, words
 
+APPENDIX_TITLES = {
+    HELPERS: "The helpers of the set-up code",
+    SOLUTIONS: "Solutions of the exercises",
+}
+HELPER = re.compile(r"# >>> (snippets/[\w.]+)$")
 COLAB = "https://colab.research.google.com/"
 # Only of use on a screen: cards that lead on, a button, marks on folds.
 SCREEN_ONLY = frozenset(("ways", "hero-button", "filter-start", "visually-hidden"))
@@ -44,16 +50,21 @@ def dress(folder: Path, contents: Contents) -> None:
     """
     trees = {name: pages.read(folder / f"{name}.xhtml") for name in contents.names}
     moved: list[tuple[str, list[Element]]] = []
+    helpers: dict[str, list[Element]] = {}
     for name, tree in trees.items():
         tidy(tree)
+        for block in tree.iter("pre"):
+            lines.split(block)
         open_folds(tree)
         body = tree.find("body")
         if name.startswith("notebooks/"):
             address = f"{contents.pages}{name}.html"
             name_web_page(body, address)
+            take_helpers(body, helpers)
             found = list(take_solutions(body, name))
             if found:
                 moved.append((name, found))
+    trees[HELPERS] = helpers_page(helpers)
     trees[SOLUTIONS] = solutions_page(moved, trees)
     mend_links(trees, contents)
     for number, part in enumerate(contents.parts, start=1):
@@ -106,6 +117,9 @@ def tidy(tree: Element) -> None:
             if before is not None and "field" in words(before):
                 replace(parent, before)  # how to use the field
         replace(parent, element)
+    for code in tree.iter("code"):  # Sphinx puts each word into an element
+        code.text = "".join(code.itertext())
+        code[:] = []
     for formula in tree.iter("math"):
         formula.set("xmlns", MATHML)
     for parent, element in parents(tree, lambda x: x.tag in ("a", "p")):
@@ -151,6 +165,64 @@ def name_web_page(body: Element, address: str) -> None:
             return
 
 
+def take_helpers(body: Element, helpers: dict[str, list[Element]]) -> None:
+    """Take the copies of `snippets/` out of a chapter's set-up; links say where.
+
+    Args:
+        body: of the chapter's page; its code is in lines.
+        helpers: the lines of each helper by its file's name, to which new ones come.
+    """
+    for block in body.iter("pre"):
+        inside = ""
+        for line in list(block):
+            starts, ends = HELPER.match(words(line)), words(line) == "# <<<"
+            if starts:
+                inside = starts[1]
+                taken = helpers.setdefault(inside, [])
+                new_here = not taken
+                line.clear()
+                line.set("class", "line to-helper")
+                line.text = "# "
+                line.append(new("a", inside, href=f"/{HELPERS}.xhtml#{slug(inside)}"))
+                line[0].tail = "\n"
+            elif inside:
+                if not ends and new_here:
+                    taken.append(line)
+                block.remove(line)
+                inside = "" if ends else inside
+
+
+def slug(path: str) -> str:
+    """The id of a helper's section."""
+    return "helper-" + re.sub(r"\W+", "-", path)
+
+
+def helpers_page(helpers: dict[str, list[Element]]) -> Element:
+    """The page with the helpers that set-up cells carry."""
+    whole = new("section", id="helpers")
+    whole.append(new("h1", APPENDIX_TITLES[HELPERS]))
+    whole.append(
+        new(
+            "p",
+            "In its notebook each chapter carries the helpers that it uses, so that it "
+            "runs from one file. On paper they stand here, once.",
+        )
+    )
+    for path, code_lines in sorted(helpers.items()):
+        section = new("section", id=slug(path))
+        section.append(new("h2", path))
+        while code_lines and not words(code_lines[-1]):
+            code_lines.pop()
+        box, code = new("div", class_="highlight"), new("pre")
+        code.extend(code_lines)
+        box.append(code)
+        outer = new("div", class_="highlight-python helper")
+        outer.append(box)
+        section.append(outer)
+        whole.append(section)
+    return page(APPENDIX_TITLES[HELPERS], whole)
+
+
 def take_solutions(body: Element, name: str) -> Iterator[Element]:
     """Take the solutions out of a chapter and leave links to them.
 
@@ -185,7 +257,7 @@ def solutions_page(
 ) -> Element:
     """The page with all solutions, one section a chapter."""
     whole = new("section", id="solutions")
-    whole.append(new("h1", "Solutions of the exercises"))
+    whole.append(new("h1", APPENDIX_TITLES[SOLUTIONS]))
     whole.append(
         new("p", "Each solution ran with its chapter, and asserts its own result.")
     )
@@ -205,7 +277,7 @@ def solutions_page(
                 if not href.startswith(("#", "/")):
                     here = posixpath.join(posixpath.dirname(name), href)
                     element.set("href", "/" + posixpath.normpath(here))
-    return page("Solutions of the exercises", whole)
+    return page(APPENDIX_TITLES[SOLUTIONS], whole)
 
 
 def mend_links(trees: dict[str, Element], contents: Contents) -> None:

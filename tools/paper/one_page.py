@@ -12,12 +12,14 @@ from xml.etree.ElementTree import Element
 import matplotlib
 
 from tools.paper import pages
-from tools.paper.contents import SOLUTIONS, Contents
-from tools.paper.pages import classes, new, with_parents, words
+from tools.paper.contents import APPENDIX, SOLUTIONS, Contents
+from tools.paper.pages import classes, new, words
 from tools.paper.sheets import Sheet, page_rules
 
 HEADING = re.compile(r"h([1-6])")
 LOCAL = re.compile(r"url\(#([^)]+)\)")
+# Sections that each chapter has: the contents need not say so.
+IN_ALL = ("What breaks", "On a GPU", "Exercises", "What you proved", "Go further")
 IDS = ("aria-labelledby", "aria-describedby", "for")
 FONTS = {  # Matplotlib ships them, so they are the same on each machine
     ("Text", 400, "normal"): "STIXGeneral.ttf",
@@ -75,7 +77,8 @@ def join(folder: Path, contents: Contents, sheet: Sheet, date: str) -> str:
             inner = new("ol")
             for section in article.iter("section"):
                 heading = section.find(f"h{2 + deeper}")
-                if heading is not None and section.get("id"):
+                known = heading is not None and words(heading) not in IN_ALL
+                if known and section.get("id"):
                     inner.append(entry(words(heading), section.get("id")))
             if len(inner):
                 into[-1].append(inner)
@@ -92,8 +95,9 @@ def join(folder: Path, contents: Contents, sheet: Sheet, date: str) -> str:
             listed[-1].append(into)
         for name in part.names:
             add(name, 1 if part.title else 0, name.startswith("notebooks/"), into)
-    add(SOLUTIONS, 0, False, listed)
-    listed[-1].set("class", "toc-part")
+    for name in APPENDIX:
+        add(name, 0, False, listed)
+        listed[-1].set("class", "toc-part")
 
     html = new("html", xmlns="http://www.w3.org/1999/xhtml", lang="en")
     head = new("head")
@@ -122,8 +126,14 @@ def entry(text: str, aim: str, class_: str = "") -> Element:
     item = new("li", **({"class": class_} if class_ else {}))
     link = new("a", href=f"#{aim}")
     link.append(new("span", text))
+    link.append(page_number(aim))
     item.append(link)
     return item
+
+
+def page_number(aim: str) -> Element:
+    """A place for the number of the page on which an id stands: `printing` fills it."""
+    return new("span", "000", class_="page-number", **{"data-page-of": aim})
 
 
 def title_page(contents: Contents, date: str) -> Element:
@@ -195,10 +205,10 @@ def placed(tree: Element, name: str, deeper: int) -> list[Element]:
         level = HEADING.fullmatch(element.tag)
         if level:
             element.tag = f"h{min(6, int(level[1]) + deeper)}"
-    for block in body.iter("pre"):
-        split_lines(block)
-    for table, parent in with_parents(body, lambda x: x.tag == "table"):
-        table.set("data-columns", str(max(len(row) for row in table.iter("tr"))))
+    for line in body.iter("p"):
+        if "to-solution" in classes(line):
+            line[0].tail = ", page "
+            line.append(page_number(line[0].get("href").removeprefix("#")))
     return list(body)
 
 
@@ -213,42 +223,3 @@ def led(value: str, name: str, folder: str) -> str:
     if path.endswith(".xhtml"):
         return f"#{anchor(path.removesuffix('.xhtml'), parts.fragment)}"
     return path
-
-
-def split_lines(block: Element) -> None:
-    """Make an element of each line of code, so that what runs on is indented.
-
-    Pygments ends all its elements at the end of a line.
-    """
-    lines: list[Element] = [new("span", class_="line")]
-
-    def text(said: str | None) -> None:
-        for index, part in enumerate((said or "").splitlines(keepends=True)):
-            line = lines[-1]
-            if len(line):
-                line[-1].tail = (line[-1].tail or "") + part
-            else:
-                line.text = (line.text or "") + part
-            if part.endswith("\n"):
-                lines.append(new("span", class_="line"))
-
-    text(block.text)
-    for child in list(block):
-        tail, child.tail = child.tail, None
-        if "\n" in "".join(child.itertext()) and not len(child):
-            said, child.text = child.text, None  # an output's colour over some lines
-            for part in said.splitlines(keepends=True):
-                one = copy.copy(child)
-                one.text = part.rstrip("\n")
-                lines[-1].append(one)
-                if part.endswith("\n"):
-                    text("\n")
-        else:
-            lines[-1].append(child)
-        text(tail)
-    if not words(lines[-1]):
-        lines.pop()
-    for child in list(block):
-        block.remove(child)
-    block.text = None
-    block.extend(lines)

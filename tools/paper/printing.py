@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pypdf
 from playwright.sync_api import Page, sync_playwright
 
 from tools.errors import UserError
@@ -12,17 +13,20 @@ from tools.setup import chromium
 
 PIXELS = 96 / 25.4  # of CSS, in a millimetre
 LIMIT = 600_000  # milliseconds for all pages
-NEEDED = "CSS.supports('content', 'target-counter(attr(href url), page)')"
 # Tables that are too wide get smaller type, down to what can be read, and then words
 # are broken. What is still too wide is named.
 FIT = """(width) => {
   const wide = (node) => node.scrollWidth > width + 1
     || node.getBoundingClientRect().right > width + 1;
+  const fit = (node, from) => {
+    for (let size = from; wide(node) && size > 0.59; size -= 0.04)
+      node.style.fontSize = `${size}em`;
+  };
   for (const table of document.querySelectorAll("table")) {
-    for (let size = 0.8; wide(table) && size > 0.59; size -= 0.04)
-      table.style.fontSize = `${size}em`;
+    fit(table, 0.8);
     if (wide(table)) table.style.overflowWrap = "anywhere";
   }
+  for (const formula of document.querySelectorAll("math")) fit(formula, 1);
   return [...document.querySelectorAll("body *")]
     .filter((node) => node.getBoundingClientRect().right > width + 1)
     .filter((node) => ![...node.children].some(
@@ -31,9 +35,14 @@ FIT = """(width) => {
       + node.textContent.slice(0, 60));
 }"""
 
+# Put the numbers of pages in their places; what has none is named.
+FILL = """(numbers) => [...document.querySelectorAll("[data-page-of]")]
+  .filter((node) => !(node.textContent = numbers[node.dataset.pageOf] ?? ""))
+  .map((node) => node.dataset.pageOf)"""
+
 
 def print_pdf(page_file: Path, pdf: Path, sheet: Sheet) -> None:
-    """Print a page of XHTML.
+    """Print a page of XHTML, twice: the first time tells the numbers of the pages.
 
     Args:
         page_file: the page.
@@ -41,28 +50,54 @@ def print_pdf(page_file: Path, pdf: Path, sheet: Sheet) -> None:
         sheet: what is printed on.
 
     Raises:
-        UserError: Chromium is too old, or something is wider than the page.
+        UserError: something is wider than the page, or no number can be told.
     """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(**chromium.launch_options())
         try:
             page = browser.new_page()
             page.set_default_timeout(LIMIT)
-            if not page.evaluate(NEEDED):
-                raise UserError(
-                    f"Chromium {browser.version} can't print page numbers in the "
-                    "contents. Fix: install a newer one, or set CHROMIUM to its path"
-                )
             load(page, page_file, sheet)
-            page.pdf(
-                path=pdf,
-                prefer_css_page_size=True,
-                print_background=True,
-                outline=True,
-                tagged=True,
-            )
+            print_out(page, pdf)
+            numbers = page_numbers(pdf)
+            missing = page.evaluate(FILL, numbers)
+            if missing:
+                raise UserError(
+                    f"{pdf.name}: no page is known for {', '.join(missing[:3])}. "
+                    f"Fix: see whether Chromium {browser.version} prints links"
+                )
+            print_out(page, pdf)
+            if page_numbers(pdf) != numbers:
+                raise UserError(
+                    f"{pdf.name}: the numbers in the contents moved the pages. "
+                    "Fix: give .page-number more room in tools/paper/static/pdf.css"
+                )
         finally:
             browser.close()
+
+
+def print_out(page: Page, pdf: Path) -> None:
+    """Write what is open as a PDF, with its bookmarks and a description of its text."""
+    page.pdf(
+        path=pdf,
+        prefer_css_page_size=True,
+        print_background=True,
+        outline=True,
+        tagged=True,
+    )
+
+
+def page_numbers(pdf: Path) -> dict[str, int]:
+    """The numbers of the pages, from 1, of all places that links lead to."""
+    reader = pypdf.PdfReader(pdf)
+    pages = {
+        page.indirect_reference.idnum: number
+        for number, page in enumerate(reader.pages, start=1)
+    }
+    return {
+        name.removeprefix("/"): pages[place.raw_get("/Page").idnum]
+        for name, place in reader.named_destinations.items()
+    }
 
 
 def load(page: Page, page_file: Path, sheet: Sheet) -> None:

@@ -66,13 +66,9 @@ class PaperBuilder(Epub3Builder):
                 self.refnodes += [
                     {**node, "level": node["level"] + deeper} for node in found[name]
                 ]
-        self.refnodes.append(
-            {
-                "level": 1,
-                "refuri": f"{contents.SOLUTIONS}.xhtml",
-                "text": "Solutions of the exercises",
-            }
-        )
+        for name, title in form.APPENDIX_TITLES.items():
+            node = {"level": 1, "refuri": f"{name}.xhtml", "text": title}
+            self.refnodes.append(node)
 
     def toc_metadata(self, level: int, navpoints: list[Any]) -> dict[str, Any]:
         """What older readers take the contents from; it names the book as the rest."""
