@@ -110,6 +110,9 @@ def part_page(part: Part, trees: dict[str, Element]) -> Element:
 
 def tidy(tree: Element) -> None:
     """Take away what is only of use on a screen."""
+    for parent, section in parents(tree, lambda x: x.tag == "section"):
+        if any("downloads" in classes(x) for x in section):
+            replace(parent, section)
     for parent, element in parents(tree, lambda x: SCREEN_ONLY & set(classes(x))):
         if "filter-start" in classes(element):
             place = list(parent).index(element)
@@ -273,10 +276,10 @@ def solutions_page(
                 path = posixpath.join(posixpath.dirname(name), element.get("src"))
                 element.set("src", posixpath.normpath(path))
             href = element.get("href", "")
-            if element is not head[0] and href and not urlsplit(href).scheme:
-                if not href.startswith(("#", "/")):
-                    here = posixpath.join(posixpath.dirname(name), href)
-                    element.set("href", "/" + posixpath.normpath(here))
+            near = href and not urlsplit(href).scheme
+            if near and not href.startswith(("#", "/")):
+                here = posixpath.join(posixpath.dirname(name), href)
+                element.set("href", "/" + posixpath.normpath(here))
     return page(APPENDIX_TITLES[SOLUTIONS], whole)
 
 

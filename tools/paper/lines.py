@@ -1,4 +1,4 @@
-"""Code as lines: what runs on over the edge of a page is indented, so it reads as one."""
+"""Code as lines: one that runs on over the edge is indented, so it reads as one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from xml.etree.ElementTree import Element
 from tools.paper.pages import classes, new
 
 # Elements of code that look otherwise on paper: bold words, comments.
-LOOKS = frozenset("k kc kd kn kr nc nf ow nd c c1 cm ch sd".split())
+LOOKS = frozenset(
+    ("k", "kc", "kd", "kn", "kr", "nc", "nf", "ow", "nd", "c", "c1", "cm", "ch", "sd")
+)
 
 
 def split(block: Element) -> None:

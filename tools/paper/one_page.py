@@ -176,8 +176,11 @@ def imprint(contents: Contents, sheet: Sheet, date: str) -> Element:
         ". Proofs, hints and set-up code are open. Three things are only on the web: "
         "the assignments and pages for teachers, the calculators, and the search.",
     )
-    paragraph(f"By {contents.author}. Sources: ", (contents.repository[8:],
-              contents.repository), ".")
+    paragraph(
+        f"By {contents.author}. Sources: ",
+        (contents.repository[8:], contents.repository),
+        ".",
+    )
     paragraph(
         "Text and figures may be shared and adapted under ",
         ("CC BY 4.0", LICENCE),

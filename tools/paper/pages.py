@@ -11,7 +11,10 @@ from xml.etree.ElementTree import Element
 
 from tools.errors import UserError
 
-VOID = frozenset("area base br col embed hr img input link meta source wbr".split())
+VOID = frozenset(
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta")
+    + ("source", "wbr")
+)
 FOREIGN = frozenset(("svg", "math"))  # elements whose names have capitals
 # What XML can't hold, such as the escape character of coloured output.
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -42,9 +45,7 @@ class Reader(html.parser.HTMLParser):
         else:
             self.open.append(tag)
 
-    def handle_startendtag(
-        self, tag: str, attrs: list[tuple[str, str | None]]
-    ) -> None:
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Add an element that closes itself."""
         self.handle_starttag(tag, attrs)
         if tag not in VOID:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pypdf
+import pikepdf
 from playwright.sync_api import Page, sync_playwright
 
 from tools.errors import UserError
+from tools.paper import check_pdf
 from tools.paper.sheets import Sheet
 from tools.setup import chromium
 
@@ -74,6 +75,7 @@ def print_pdf(page_file: Path, pdf: Path, sheet: Sheet) -> None:
                 )
         finally:
             browser.close()
+    pack(pdf)
 
 
 def print_out(page: Page, pdf: Path) -> None:
@@ -89,15 +91,18 @@ def print_out(page: Page, pdf: Path) -> None:
 
 def page_numbers(pdf: Path) -> dict[str, int]:
     """The numbers of the pages, from 1, of all places that links lead to."""
-    reader = pypdf.PdfReader(pdf)
-    pages = {
-        page.indirect_reference.idnum: number
-        for number, page in enumerate(reader.pages, start=1)
-    }
-    return {
-        name.removeprefix("/"): pages[place.raw_get("/Page").idnum]
-        for name, place in reader.named_destinations.items()
-    }
+    with pikepdf.open(pdf) as book:
+        return check_pdf.places(book)
+
+
+def pack(pdf: Path) -> None:
+    """Make a PDF smaller: Chromium leaves the description of its text as it is."""
+    with pikepdf.open(pdf, allow_overwriting_input=True) as book:
+        book.save(
+            pdf,
+            object_stream_mode=pikepdf.ObjectStreamMode.generate,
+            recompress_flate=True,
+        )
 
 
 def load(page: Page, page_file: Path, sheet: Sheet) -> None:

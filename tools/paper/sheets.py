@@ -60,6 +60,8 @@ def page_rules(sheet: Sheet, titles: dict[str, str]) -> str:
     ]
     for name, title in titles.items():
         shown = title.replace("\\", "\\\\").replace('"', '\\"')
-        rules.append(f'@page {name} {{ @top-center {{ content: "{shown}"; {small} }} }}')
+        rules.append(
+            f'@page {name} {{ @top-center {{ content: "{shown}"; {small} }} }}'
+        )
         rules.append(f".{name} {{ page: {name}; }}")
     return "\n".join(rules)

@@ -15,6 +15,7 @@ MODULES = (
     "chapter_pages",
     "claims_ledger",
     "corrections",
+    "download_links",
     "formulas",
     "landing_page",
     "machines_table",
