@@ -4,7 +4,7 @@
 # TESTS="notebooks/04-place-operations.ipynb tests/test_form.py" has `make test` run these
 # alone, and PYTEST_ARGS=-x hands options on to pytest.
 .DEFAULT_GOAL := help
-.PHONY: help book test serve lab sync refresh measure machines versions release assignments grade lint constraints clean
+.PHONY: help book pdf epub zip test serve lab sync refresh measure machines versions release assignments grade lint constraints clean
 RUN := .venv/bin/python -m
 TESTS ?= notebooks tests
 
@@ -14,6 +14,17 @@ help: ## list these commands
 book: ## build the site; all it needs is installed into .venv
 	@TASK=book sh tools/setup/bootstrap.sh book
 	@$(RUN) tools.site.build
+
+pdf: ## print the book as one PDF [ARGS=--ereader]
+	@TASK=pdf sh tools/setup/bootstrap.sh paper
+	@$(RUN) tools.paper.pdf $(ARGS)
+
+epub: ## make an EPUB of the book
+	@TASK=epub sh tools/setup/bootstrap.sh paper
+	@$(RUN) tools.paper.epub
+
+zip: book ## pack the site, to read offline, and the notebooks
+	@$(RUN) tools.paper.zips
 
 test: ## run all checks: claims first, then lint, the site, tests; one summary
 	@TASK=test sh tools/setup/bootstrap.sh all

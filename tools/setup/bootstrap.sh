@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make .venv and install what a task needs: sh tools/setup/bootstrap.sh book|lint|all
+# Make .venv and install what a task needs: sh tools/setup/bootstrap.sh book|paper|lint|all
 # PYTHON=... names the Python to use. CONSTRAINTS=... names another file of versions;
 # CONSTRAINTS= (empty) takes the newest. What uv writes goes to _build/install.log.
 set -eu
@@ -8,10 +8,11 @@ cd "$(dirname "$0")/../.."
 what=${1:-all}
 case $what in
 book) files="requirements-book.txt" ;;
+paper) files="requirements-book.txt requirements-paper.txt" ;;
 lint) files="requirements-book.txt requirements-lint.txt" ;;
 all) files="requirements.txt requirements-test.txt" ;;
 *)
-    echo "error: cannot install '$what'. Fix: sh tools/setup/bootstrap.sh book|lint|all" >&2
+    echo "error: cannot install '$what'. Fix: sh tools/setup/bootstrap.sh book|paper|lint|all" >&2
     exit 1
     ;;
 esac

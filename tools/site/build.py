@@ -19,6 +19,7 @@ from tools import files
 from tools.chapters import ROOT
 from tools.errors import command
 from tools.notebooks import form, sync
+from tools.paper import downloads
 
 OPTIONS = ("-W", "-n", "--keep-going", "-q")  # of jupyter-book
 ALL = ("--all",)  # build every page
@@ -48,11 +49,12 @@ def clean(root: Path) -> None:
 
 
 def inputs(root: Path) -> dict[str, dict[str, list[int]]]:
-    """What the site is built from: size and time of each file, of `pages` and `rest`.
+    """What the site is built from: size and time of each file, by its kind.
 
-    To `rest` belong what is installed and the commit, whose date pages show.
+    To `rest` belong what is installed and the commit, whose date pages show; to
+    `downloads` what `make pdf`, `make epub` and `make zip` made.
     """
-    found: dict[str, dict[str, list[int]]] = {"pages": {}, "rest": {}}
+    found: dict[str, dict[str, list[int]]] = {"pages": {}, "rest": {}, "downloads": {}}
     for folder, folders, names in os.walk(root):
         folders[:] = [x for x in folders if x not in LEFT_OUT and x[0] != "."]
         for path in (Path(folder, name) for name in names):
@@ -61,6 +63,8 @@ def inputs(root: Path) -> dict[str, dict[str, list[int]]]:
                 path.match(pattern) for pattern in PAGES
             )
             found["pages" if is_page else "rest"][name] = seen(path)
+    for path in (root / downloads.FOLDER).glob("*"):
+        found["downloads"][path.name] = seen(path)
     for path in (*root.glob(".venv/.installed-*"), *root.glob(".git/logs/HEAD")):
         found["rest"][path.relative_to(root).as_posix()] = seen(path)
     return found
