@@ -17,7 +17,7 @@ import pypdfium2
 
 from tools.errors import UserError, command
 from tools.paper import pages
-from tools.paper.pages import classes, words
+from tools.paper.pages import HEADING, classes, words
 
 LONG = 70  # columns: shorter lines of code can't be cut
 END = 40  # letters at the beginning and the end of a line, which may fill two pages
@@ -86,7 +86,7 @@ def bookmark_problems(book: pikepdf.Pdf, articles: list[Element]) -> Iterator[st
     with book.open_outline() as outline:
         known = set(bookmarks(outline.root))
     for article in articles:
-        head = next(x for x in article.iter() if re.fullmatch("h[1-6]", x.tag))
+        head = next(x for x in article.iter() if HEADING.fullmatch(x.tag))
         if words(head) not in known:
             yield f"no bookmark leads to {words(head)!r}"
 

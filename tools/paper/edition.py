@@ -12,7 +12,8 @@ from unittest import mock
 from tools.errors import UserError
 from tools.paper import contents
 
-STATIC = "tools/paper/static"
+HERE = Path(__file__).parent
+FORMULAS = Path("book/_static/vendor/latin-modern-math/formulas.woff")
 FOLDER = Path("_build", "paper")
 # Those of the site's extensions that write something that stays on paper.
 EXTENSIONS = [
@@ -48,10 +49,10 @@ def settings(root: Path, only: tuple[str, ...]) -> dict[str, object]:
     outputs = base_render_priority()["html"]
     return {
         "extensions": EXTENSIONS,
-        "templates_path": [str(root / "tools" / "paper" / "templates")],
+        "templates_path": [str(HERE / "templates")],
         "html_static_path": [
-            str(root / STATIC),
-            str(root / "book/_static/vendor/latin-modern-math/formulas.woff"),
+            str(HERE / "static"),
+            str(HERE.parents[1] / FORMULAS),
         ],
         "html_css_files": [],
         "html_js_files": [],

@@ -8,7 +8,7 @@ from tools.paper.pages import classes, new
 
 # Elements of code that look otherwise on paper: bold words, comments.
 LOOKS = frozenset(
-    ("k", "kc", "kd", "kn", "kr", "nc", "nf", "ow", "nd", "c", "c1", "cm", "ch", "sd")
+    ("k", "kc", "kd", "kn", "kr", "nc", "nf", "ow", "c", "c1", "cm", "ch", "sd")
 )
 
 

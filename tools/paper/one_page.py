@@ -13,10 +13,9 @@ import matplotlib
 
 from tools.paper import pages
 from tools.paper.contents import APPENDIX, SOLUTIONS, Contents
-from tools.paper.pages import classes, new, words
+from tools.paper.pages import HEADING, classes, new, words
 from tools.paper.sheets import Sheet, page_rules
 
-HEADING = re.compile(r"h([1-6])")
 LOCAL = re.compile(r"url\(#([^)]+)\)")
 # Sections that each chapter has: the contents need not say so.
 IN_ALL = ("What breaks", "On a GPU", "Exercises", "What you proved", "Go further")

@@ -11,10 +11,8 @@ from xml.etree.ElementTree import Element
 
 from tools.errors import UserError
 
-VOID = frozenset(
-    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta")
-    + ("source", "wbr")
-)
+VOID = frozenset(("br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"))
+HEADING = re.compile(r"h([1-6])")
 FOREIGN = frozenset(("svg", "math"))  # elements whose names have capitals
 # What XML can't hold, such as the escape character of coloured output.
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")

@@ -8,7 +8,8 @@ import pikepdf
 from playwright.sync_api import Page, sync_playwright
 
 from tools.errors import UserError
-from tools.paper import check_pdf
+from tools.paper import check_pdf, pages
+from tools.paper.pages import HEADING, words
 from tools.paper.sheets import Sheet
 from tools.setup import chromium
 
@@ -75,7 +76,7 @@ def print_pdf(page_file: Path, pdf: Path, sheet: Sheet) -> None:
                 )
         finally:
             browser.close()
-    pack(pdf)
+    finish(pdf, page_file)
 
 
 def print_out(page: Page, pdf: Path) -> None:
@@ -95,9 +96,24 @@ def page_numbers(pdf: Path) -> dict[str, int]:
         return check_pdf.places(book)
 
 
-def pack(pdf: Path) -> None:
-    """Make a PDF smaller: Chromium leaves the description of its text as it is."""
+def finish(pdf: Path, page_file: Path) -> None:
+    """Mend a PDF's bookmarks, and make it smaller.
+
+    Chromium loses the space where a title goes on in a second line, and leaves the
+    description of the text as large as it is.
+    """
+    titles = {
+        "".join(words(element).split()): words(element)
+        for element in pages.read(page_file).iter()
+        if HEADING.fullmatch(element.tag)
+    }
     with pikepdf.open(pdf, allow_overwriting_input=True) as book:
+        with book.open_outline() as outline:
+            waiting = list(outline.root)
+            while waiting:
+                entry = waiting.pop()
+                entry.title = titles.get("".join(entry.title.split()), entry.title)
+                waiting += entry.children
         book.save(
             pdf,
             object_stream_mode=pikepdf.ObjectStreamMode.generate,
