@@ -38,12 +38,15 @@ MATHML = "http://www.w3.org/1998/Math/MathML"
 DOCTYPE = re.compile(r"<!DOCTYPE[^>]*>\s*")
 
 
-def dress(folder: Path, contents: Contents) -> None:
+def dress(folder: Path, contents: Contents) -> dict[str, list[tuple[str, str]]]:
     """Give all pages of a folder the form of paper, and write the pages they need.
 
     Args:
         folder: where Sphinx wrote the pages, as XHTML.
         contents: which pages paper has, and in which order.
+
+    Returns:
+        The sections of each chapter: their ids and their titles.
 
     Raises:
         UserError: a page is no well-formed HTML.
@@ -75,6 +78,15 @@ def dress(folder: Path, contents: Contents) -> None:
     for path in folder.rglob("*.svg"):  # an EPUB must not name what is elsewhere
         text = DOCTYPE.sub("", path.read_text(encoding="utf-8"), count=1)
         path.write_text(EMPTY_PATH.sub(r'<path d="M0 0"\1/>', text), encoding="utf-8")
+    return {
+        name: [
+            (section.get("id"), words(section.find("h2")))
+            for section in tree.iter("section")
+            if section.get("id") and section.find("h2") is not None
+        ]
+        for name, tree in trees.items()
+        if name.startswith("notebooks/")
+    }
 
 
 def page(title: str, *body: Element) -> Element:

@@ -35,7 +35,7 @@ class PaperBuilder(Epub3Builder):
         """Dress the pages, then pack them."""
         out, config = Path(self.outdir), self.config
         self.contents = contents.read(Path(self.srcdir), config.paper_pages)
-        form.dress(out, self.contents)
+        self.sections = form.dress(out, self.contents)
         for name in self.contents.left_out:
             (out / f"{name}.xhtml").unlink(missing_ok=True)
         for path in sorted((out / "_static").rglob("*"), reverse=True):
@@ -65,6 +65,14 @@ class PaperBuilder(Epub3Builder):
             for name in part.names:
                 self.refnodes += [
                     {**node, "level": node["level"] + deeper} for node in found[name]
+                ]
+                self.refnodes += [
+                    {
+                        "level": 2 + deeper,
+                        "refuri": f"{name}.xhtml#{anchor}",
+                        "text": html.escape(title),
+                    }
+                    for anchor, title in self.sections.get(name, ())
                 ]
         for name, title in form.APPENDIX_TITLES.items():
             node = {"level": 1, "refuri": f"{name}.xhtml", "text": title}
