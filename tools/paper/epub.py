@@ -13,7 +13,7 @@ from tools.paper import check_epub, contents, downloads, edition
 def main(root: Path = ROOT) -> None:
     """Make the EPUB, check it and say where it is."""
     book = contents.read(root)
-    folder = edition.build(root, root / edition.FOLDER)
+    folder = edition.build(root, root / edition.FOLDER / "epub")
     epub = folder / f"{book.slug}.epub"
     check_epub.check(epub)
     downloads.put(root, epub)

@@ -46,7 +46,7 @@ def main(arguments: list[str], root: Path = ROOT) -> None:
         "--ereader", action="store_true", help="pages of 120 × 160 mm, in place of A4"
     )
     sheet = E_READER if parser.parse_args(arguments).ereader else A4
-    folder = edition.build(root, root / edition.FOLDER)
+    folder = edition.build(root, root / edition.FOLDER / (sheet.name[1:] or "a4"))
     downloads.put(root, make(folder, root, sheet))
 
 
