@@ -240,6 +240,19 @@ function addFilter(place, rows, label) {
   }
 }
 
+// The menu Run also closes with Escape and when something else is clicked or focused.
+const menu = document.querySelector(".run-menu");
+function closeMenu(event) {
+  if (!menu?.open || (event.type !== "keydown" && menu.contains(event.target))) return;
+  if (event.type === "keydown") {
+    if (event.key !== "Escape") return;
+    menu.querySelector("summary").focus();
+  }
+  menu.open = false;
+}
+for (const type of ["click", "focusin", "keydown"])
+  document.addEventListener(type, closeMenu);
+
 addFilter(".ledger-counts", "ul.ledger > li", "Filter the claims");
 addFilter(".filter-start", "ul.troubles > li", "Paste a message, or type a part of it");
 addFilter(".filter-start", "ul.corrections > li", "Filter the statements");

@@ -27,6 +27,7 @@ MODULES = (
     "paper_builder",
     "quick_pages.highlighting",
     "quick_pages.pages",
+    "run_menu.menu",
     "site_address",
     "troubleshooting",
     "what_changed",
