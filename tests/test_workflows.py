@@ -1,5 +1,6 @@
 """The GitHub workflows: checked by actionlint and zizmor, pinned, limited in time."""
 
+import json
 import os
 import re
 import shutil
@@ -427,3 +428,19 @@ def test_a_test_that_only_root_can_run_is_one_of_the_graders():
     for_root = {x.name for x in tests if re.search(asks, x.read_text())}
     assert for_root
     assert {x for x in for_root if not x.startswith("test_grad")} == set()
+
+
+def test_the_dev_container_sets_up_what_make_lab_does():
+    """Its form was held against the schema of containers.dev."""
+    file = ROOT / ".devcontainer" / "devcontainer.json"
+    container = json.loads(file.read_text(encoding="utf-8"))
+    command = container["postCreateCommand"]
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nlab:")[2]
+    assert recipe.splitlines()[1] == f"\t@{command}"
+    script = re.search(r"sh (\S+)", command)[1]
+    suits = re.search(r"in ([\d. |]+)\) true", (ROOT / script).read_text())[1]
+    image = re.fullmatch(r"\S+/python:\d+-(3\.\d+)-\w+", container["image"])
+    assert image[1] in suits.split(" | ")
+    assert int(container["hostRequirements"]["memory"].removesuffix("gb")) >= 8
+    for name in container["customizations"]["codespaces"]["openFiles"]:
+        assert (ROOT / name).is_file()

@@ -4,7 +4,8 @@ GitHub Pages serves a repository OWNER/NAME at https://OWNER.github.io/NAME/. Th
 canonical links, the sitemap, the social card and the page for missing pages take that
 address, so that a fork's site points to the fork. Pages can write
 `{{ repository_url }}`, `{{ pages_url }}`, `{{ clone }}`, the commands that fetch the
-book, and `{{ measure_on_colab }}`, those that measure a machine of Colab.
+book, `{{ run_here }}`, the one that opens a chapter on the reader's machine, and
+`{{ measure_on_colab }}`, those that measure a machine of Colab.
 """
 
 from __future__ import annotations
@@ -15,12 +16,19 @@ from urllib.parse import urlsplit
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from book_site.run_menu import places
 from tools import address
 
+EXAMPLE = "notebooks/04-place-operations"  # a chapter, for `run_here`
 CLONE = """\
 ```sh
 git clone {url}
 cd {name}
+```"""
+
+RUN_HERE = """\
+```sh
+uv run {program}
 ```"""
 
 MEASURE_ON_COLAB = """\
@@ -42,6 +50,7 @@ def set_addresses(app: Sphinx, config: Config) -> None:
         "repository_url": f"<{repository.url}>",
         "pages_url": f"<{repository.pages}>",
         "clone": CLONE.format(url=repository.url, name=repository.name),
+        "run_here": RUN_HERE.format(program=places.program(repository, EXAMPLE)),
         "measure_on_colab": MEASURE_ON_COLAB.format(
             url=repository.url, name=repository.name
         ),
