@@ -588,7 +588,11 @@ def test_the_corrections_are_filtered_and_lead_to_their_claims(desktop, base):
 def test_the_measured_results_are_drawn_and_every_row_can_be_linked(desktop, base):
     desktop.open(f"{base}book/measured-results.html")
     pictures = desktop.tab.locator(".bd-article img[src$='.svg']").evaluate_all(
-        "images => images.map(image => image.naturalWidth)"
+        """images => Promise.all(images.map(async (image) => {
+          image.loading = "eager";
+          await image.decode();
+          return image.naturalWidth;
+        }))"""
     )
     assert len(pictures) >= 5
     assert all(pictures)
