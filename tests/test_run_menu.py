@@ -280,6 +280,7 @@ def environment() -> dict[str, str]:
     """The variables of a reader whose uv is told what pip is told here."""
     found = os.environ | uv.settings(uv.pip_settings(), os.environ)
     found["UV_PYTHON"] = sys.executable  # no download of a Python
+    found["UV_COMPILE_BYTECODE"] = "0"  # that takes longer than all else
     return {x: found[x] for x in found if x not in ("VIRTUAL_ENV", "PYTHONPATH")}
 
 
@@ -349,6 +350,7 @@ def started(monkeypatch, tmp_path):
     words = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("UV", "uv")
+    monkeypatch.setenv("UV_COMPILE_BYTECODE", "0")  # `main` would leave it set
     for name in open_notebook.CHOSEN:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "argv", ["program", "--no-browser"])

@@ -54,8 +54,8 @@ def fetch(address, path):
 
 def install(uv, python, needs, versions):
     """Install what the notebook needs, in the versions that the book is tested with."""
-    words = [uv, "pip", "install", "--compile-bytecode", "--python", str(python)]
-    words += ["--constraint", versions]
+    os.environ.setdefault("UV_COMPILE_BYTECODE", "1")  # once, not in each process
+    words = [uv, "pip", "install", "--python", str(python), "--constraint", versions]
     torch = any(need.startswith("torch") for need in needs)
     if torch and not any(name in os.environ for name in CHOSEN):
         words += ["--torch-backend", "auto"]  # no CUDA where there is no GPU
