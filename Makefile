@@ -23,7 +23,9 @@ epub: ## make an EPUB of the book
 	@TASK=epub sh tools/setup/bootstrap.sh paper
 	@$(RUN) tools.paper.epub
 
-zip: book ## pack the site, to read offline, and the notebooks
+zip: ## pack the site, to read offline, and the notebooks
+	@TASK=zip sh tools/setup/bootstrap.sh book
+	@$(RUN) tools.site.build
 	@$(RUN) tools.paper.zips
 
 test: ## run all checks: claims first, then lint, the site, tests; one summary

@@ -337,12 +337,17 @@ def test_every_address_follows_from_that_of_the_repository(tmp_path):
     assert "gpu-computing-with-keras/book" not in chapter
 
 
-def test_the_colab_button_needs_the_recursive_update(tmp_path):
+BUTTON = "btn-source-repository-button"
+
+
+def test_the_repository_button_needs_the_recursive_update(tmp_path):
     root = make_book(tmp_path)
     config = root / "_config.yml"
     text = config.read_text()
     assert "recursive_update: true" in text
-    config.write_text(text.replace("recursive_update: true", "recursive_update: false"))
-    build(root)
-    button = address.repository(root).colab("05-tiny.ipynb")
-    assert button not in page(root, "notebooks/05-tiny.html")
+    for update in ("true", "false"):
+        words = f"recursive_update: {update}"
+        config.write_text(text.replace("recursive_update: true", words))
+        build(root)
+        there = BUTTON in page(root, "notebooks/05-tiny.html")
+        assert there == (update == "true")

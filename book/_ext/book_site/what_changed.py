@@ -310,7 +310,7 @@ def feed(known: Iterable[dict], site: str, name: str, author: str) -> str:
 
 def write(app: Sphinx, exception: Exception | None) -> None:
     """Put the feed and the claims beside the pages."""
-    if exception or app.builder.format != "html":
+    if exception or app.builder.name != "html":
         return
     root, out = Path(app.srcdir), Path(app.outdir)
     try:
@@ -342,7 +342,7 @@ def dress(
     doctree: nodes.document | None,
 ) -> None:
     """Name the feed in a page's head; give the page its script."""
-    if app.builder.format != "html":
+    if app.builder.name != "html":
         return
     if has_feed(Path(app.srcdir)):
         where = html.escape(context["pathto"](FEED, resource=True))

@@ -45,6 +45,8 @@ def add_menu(
 
 def write_programs(app: Sphinx) -> list[tuple]:
     """Write the programs that open the notebooks, with the pages; no page of theirs."""
+    if app.builder.name != "html":  # an e-book has no menu
+        return []
     root = Path(app.srcdir)
     pages = sorted(page for page in app.env.found_docs if is_notebook(app, page))
     try:
