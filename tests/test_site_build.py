@@ -127,8 +127,11 @@ def test_the_welcome_page_stands_at_the_address_of_the_site(book):
 
 def test_a_build_after_a_change_of_one_page_leaves_the_sitemap_whole(book):
     path = book / "book" / "welcome.md"
+    other = book / "_build" / "html" / "notebooks" / "05-tiny.html"
+    before = other.stat().st_mtime_ns
     path.write_text(path.read_text() + "\nOne more sentence.\n")
     assert build(book).returncode == 0
+    assert other.stat().st_mtime_ns == before, "written again"
     assert page(book, "sitemap.xml").count("<loc>") == 3
 
 

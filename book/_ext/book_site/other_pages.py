@@ -19,9 +19,12 @@ from sphinx_sitemap import add_html_link
 def shown_elsewhere(env: BuildEnvironment) -> str:
     """A fingerprint of what pages show of others: titles, their order, links' aims."""
     standard = env.domaindata["std"]
+    told = {name: dict(env.metadata[name]) for name in env.found_docs}
+    for fields in told.values():
+        fields.pop("wordcount", None)  # MyST's, which no page shows
     known = (
         {name: title.astext() for name, title in env.titles.items()},
-        {name: env.metadata[name] for name in env.found_docs},
+        told,
         env.toctree_includes,
         env.toc_secnumbers,
         *(standard[name] for name in ("labels", "anonlabels", "terms")),
