@@ -264,7 +264,8 @@ def test_the_summary_names_cells_that_took_long(tmp_path):
     root = factory.make_house(tmp_path)
     path = chapters.chapter_paths(root)[0]
     code = [i for i, c in enumerate(chapters.read(path).cells) if c.cell_type == "code"]
-    book = summary.Summary(SimpleNamespace(rootpath=root))
+    options = SimpleNamespace(rootpath=root, getoption=lambda name, default: default)
+    book = summary.Summary(options)
     for index, seconds in zip(code, (20.0, 21.0), strict=False):
         book.pytest_runtest_logreport(
             SimpleNamespace(
