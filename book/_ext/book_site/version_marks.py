@@ -57,7 +57,9 @@ def joined(words: Iterable[str]) -> str:
 def known(env: BuildEnvironment) -> list[versions.Results]:
     """What is known of the sets; a bad record is a warning. The page depends on it."""
     root = Path(env.srcdir)
-    env.note_dependency(str(root / versions.TABLE.record))
+    record = root / versions.TABLE.record
+    if record.exists():  # a missing one would have the page read at each build
+        env.note_dependency(str(record))
     try:
         return versions.results(root)
     except UserError as error:
