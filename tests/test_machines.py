@@ -19,6 +19,7 @@ import pytest
 from book_site import claims_ledger, machines_table
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace
 
 from tools import chapters
 from tools.chapters import ROOT
@@ -425,7 +426,7 @@ def build(root):
     """Build a site of one page with the table; the page and the warnings."""
     (root / "index.rst").write_text("Machines\n========\n\n.. machines-table::\n")
     warnings = root / "warnings"
-    with warnings.open("w") as out:
+    with warnings.open("w") as out, docutils_namespace():
         app = Sphinx(
             root,
             None,
