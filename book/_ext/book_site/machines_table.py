@@ -8,7 +8,6 @@ invalid is a warning that names the fix, and so an error of the build.
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable
 from pathlib import Path
 
 from docutils import nodes
@@ -18,7 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from book_site.chapter_pages import link, sentence_nodes
 from book_site.claims_ledger import MARK, counted, entries, readable, short
-from book_site.version_marks import listed
+from book_site.version_marks import joined, listed
 from tools.checks import outcomes
 from tools.drift import machines
 from tools.errors import UserError
@@ -37,12 +36,6 @@ def difference(entry: dict, first: dict) -> str:
     usual = first.get("versions", {})
     other = {x: v for x, v in entry["versions"].items() if usual.get(x) != v}
     return listed(other) if other and entry is not first else entry["processor"]
-
-
-def numbers(labels: Iterable[int]) -> str:
-    """Numbers of chapters in words: `6, 10 and 12`."""
-    words = [str(label) for label in labels]
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 class MachinesTable(SphinxDirective):
@@ -156,7 +149,7 @@ class MachinesTable(SphinxDirective):
             f"{entry['cells']} {counted(entry['cells'], 'cell')}"
         )
         if self.chapters - set(ran):
-            text += f" of {counted(len(ran), 'chapter')} {numbers(ran)}"
+            text += f" of {counted(len(ran), 'chapter')} {joined(map(str, ran))}"
         return nodes.paragraph("", f"{text}.", classes=["ledger-verified"])
 
     def claims_that_are(self, what: str, entry: dict) -> list[nodes.Node]:

@@ -15,13 +15,16 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx_sitemap import add_html_link
 
+UNSEEN = "wordcount"  # MyST's field of each page, which none shows
+
 
 def shown_elsewhere(env: BuildEnvironment) -> str:
     """A fingerprint of what pages show of others: titles, their order, links' aims."""
     standard = env.domaindata["std"]
-    told = {name: dict(env.metadata[name]) for name in env.found_docs}
-    for fields in told.values():
-        fields.pop("wordcount", None)  # MyST's, which no page shows
+    told = {
+        name: {key: field for key, field in env.metadata[name].items() if key != UNSEEN}
+        for name in env.found_docs
+    }
     known = (
         {name: title.astext() for name, title in env.titles.items()},
         told,
