@@ -242,6 +242,21 @@ def test_beyond_the_ranges_no_engine_has_an_upper_bound():
     assert any(x.startswith("scikit-learn") and "<" in x for x in beyond)
 
 
+def test_a_variant_of_an_engine_takes_its_place_in_requirements_and_pins(tmp_path):
+    row = row_named("no-cuda")
+    wanted = machines.requirements(row, ROOT).splitlines()
+    assert [x for x in wanted if x.startswith("tensorflow")] == [
+        "tensorflow-cpu>=2.20,<2.22"
+    ]
+    (tmp_path / "constraints").mkdir()
+    pins = "tensorflow==2.21.0\ntensorflow-text==1.0\nkeras==3.15.1\n"
+    (tmp_path / row.constraints).write_text(pins)
+    known = machines.constraints(row, machines.Session(tmp_path)).read_text()
+    assert known == pins.replace("tensorflow==", "tensorflow-cpu==")
+    assert machines.as_row_one(machines.read_pins(ROOT / row.constraints)) is not None
+    assert machines.as_row_one({"tensorflow-cpu": "2.21.0"}) is None
+
+
 def test_the_same_engines_are_not_run_twice(tmp_path, monkeypatch):
     versions = {"keras": "3.15.1", "torch": "2.13.0", "narwhals": "2.28.0"}
     monkeypatch.setattr(
@@ -462,10 +477,11 @@ def test_the_page_has_a_row_and_a_section_for_each_machine(book, monkeypatch):
         for row in page.findall(nodes.row)
     ]
     assert [line[0] for line in lines[1:]] == [row.title for row in machines.ROWS]
-    assert lines[1][3:] == ["0", "1", "2"]
-    assert lines[2][3:] == ["not run yet"]
-    assert lines[6][2:] == ["22\u00a0Nov\u00a02026", "could not run"]
-    assert lines[7][3:] == ["as in the first row"]
+    told = dict(zip([row.name for row in machines.ROWS], lines[1:], strict=True))
+    assert told["as-is"][3:] == ["0", "1", "2"]
+    assert told["one-core"][3:] == ["not run yet"]
+    assert told["colab"][2:] == ["22\u00a0Nov\u00a02026", "could not run"]
+    assert told["newest"][3:] == ["as in the first row"]
     first = next(x for x in page.findall(nodes.section) if "machine-as-is" in x["ids"])
     text = first.astext()
     assert (

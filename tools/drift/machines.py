@@ -88,6 +88,7 @@ class Row:
     packages: tuple[str, ...] = ()  # that alone are installed; none: all of them
     release: tuple[str, str] = ("", "")  # a package that has to be of a release
     here: tuple[str, ...] = ()  # engines of which it takes the version of `.venv`
+    variant: tuple[str, str] = ("", "")  # an engine, and the package in its place
 
     @property
     def has_environment(self) -> bool:
@@ -152,6 +153,15 @@ ROWS = (
         "TensorFlow without oneDNN",
         "`TF_ENABLE_ONEDNN_OPTS=0`: TensorFlow computes with kernels of its own.",
         kernel_env=("TF_ENABLE_ONEDNN_OPTS=0",),
+    ),
+    Row(
+        "no-cuda",
+        "TensorFlow without CUDA",
+        "`tensorflow-cpu` in place of `tensorflow`: no code for GPUs is in it, as in "
+        "TensorFlow for macOS and Windows. Outputs are not compared.",
+        options=("--nbval-lax",),
+        constraints="constraints/latest.txt",
+        variant=("tensorflow", "tensorflow-cpu"),
     ),
     Row(
         "colab",
@@ -300,7 +310,7 @@ def requirements(row: Row, root: Path) -> str:
     if row.newest == "beyond":
         text = UPPER.sub(r"\1", text)
     book = (root / "requirements-book.txt").read_text(encoding="utf-8")
-    text = text.replace("-r requirements-book.txt", book)
+    text = renamed(row, text.replace("-r requirements-book.txt", book))
     if not row.packages:
         return text
     text += (root / "requirements-test.txt").read_text(encoding="utf-8")
@@ -308,11 +318,17 @@ def requirements(row: Row, root: Path) -> str:
     return "\n".join(known.get(name, name) for name in row.packages) + "\n"
 
 
+def renamed(row: Row, text: str) -> str:
+    """Requirements or pins with a row's variant of an engine in place of the engine."""
+    engine, variant = row.variant
+    return re.sub(rf"^{engine}(?![\w-])", variant, text, flags=re.M) if engine else text
+
+
 def constraints(row: Row, session: Session) -> str | Path:
-    """The file with a row's versions, with those of `here` in place of its own."""
-    if not row.here:
+    """The file with a row's versions; those of `here` and its variant replace some."""
+    if not row.here and not any(row.variant):
         return row.constraints
-    text = (session.root / row.constraints).read_text(encoding="utf-8")
+    text = renamed(row, (session.root / row.constraints).read_text(encoding="utf-8"))
     for name, version in installed(row.here).items():
         text = re.sub(rf"^{name}==.*", f"{name}=={version}", text, flags=re.M)
     path = session.folder / f"{row.name}.constraints"
@@ -476,11 +492,14 @@ def run(
     if row.has_environment:
         base = find_python(row.python)
         pins = resolve(row, session, base, log)
-        same = as_row_one(read_pins(pins))
+        versions = read_pins(pins)
+        same = as_row_one(versions)
         if same is not None:
             return provenance(row, installed()) | same
         python = install(row, session, base, pins, log)
-        versions = {k: v for k, v in read_pins(pins).items() if k in ENGINES}
+        engine, variant = row.variant
+        if engine:
+            versions[engine] = versions[variant]
     else:
         versions = installed()
         check_release(row, versions)
