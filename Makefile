@@ -52,7 +52,7 @@ measure: ## measure this machine for What a GPU would give [ARGS=--quick or --co
 	@TASK=measure sh tools/setup/bootstrap.sh all
 	@$(RUN) benchmarks $(ARGS)
 
-machines: ## run the claims as other machines would [ROWS="one-core haswell"]
+machines: ## run the claims as other machines would [ROWS="one-core older"]
 	@TASK=machines sh tools/setup/bootstrap.sh all
 	@exec $(RUN) tools.drift.machines $(ROWS)
 

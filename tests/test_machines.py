@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import uuid
+from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 import notebook_factory as factory
@@ -392,46 +393,90 @@ def test_the_command_of_a_row(tmp_path, monkeypatch):
     )
     assert one[:2] == ["taskset", "-c"] and one[2] in os.sched_getaffinity(0)
     assert one[one.index("-n") + 1] == 1 and one[-1].as_posix() == NAME
-    old = machines.pytest_command(
-        row_named("haswell"), paths, tmp_path / "x.xml", tmp_path / "bin/p", tmp_path
+    other = machines.pytest_command(
+        row_named("no-onednn"), paths, tmp_path / "x.xml", tmp_path / "p", tmp_path
     )
-    assert "--kernel-env=PROCESS_TIME_LIMIT_FACTOR=10" in old
-    assert f"--kernel-env=PATH={tmp_path}/bin:{os.environ['PATH']}" in old
-    assert f"--kernel-python={tmp_path}/bin/p" in old
+    assert "--kernel-env=TF_ENABLE_ONEDNN_OPTS=0" in other
+    assert f"--kernel-python={tmp_path}/p" in other
 
 
-def test_without_qemu_the_fix_is_named(tmp_path, monkeypatch):
+def test_without_a_compiler_the_fix_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     session = machines.Session(tmp_path)
-    with pytest.raises(UserError, match="Fix: apt-get install qemu-user"):
-        machines.emulated(row_named("haswell"), session, tmp_path / "log")
+    with pytest.raises(UserError, match="Fix: apt-get install gcc"):
+        machines.older_processor(session, tmp_path / "log")
 
 
-needs_qemu = pytest.mark.skipif(
-    not shutil.which("qemu-x86_64"), reason="apt-get install qemu-user"
+def test_a_folder_that_cannot_be_preloaded_is_refused(tmp_path):
+    session = machines.Session(tmp_path / "a folder")
+    with pytest.raises(UserError, match="Fix: move the book to a folder without"):
+        machines.older_processor(session, tmp_path / "a folder" / "log")
+
+
+def features():
+    """What this processor has, as far as Linux says."""
+    path = Path("/proc/cpuinfo")
+    return set(path.read_text().split()) if path.exists() else set()
+
+
+needs_hiding = pytest.mark.skipif(
+    not {"cpuid_fault", "avx512f"} <= features() or not shutil.which("cc"),
+    reason="a processor with AVX-512 that can hide it, and cc",
 )
 
 
-@needs_qemu
-def test_children_of_an_emulated_python_are_emulated(tmp_path):
-    root = tmp_path / "a $HOME folder"
-    session = machines.Session(root)
-    python = machines.emulated(row_named("haswell"), session, root / "log")
+@pytest.fixture
+def hidden(tmp_path):
+    """The environment of a program that sees an older processor."""
+    variable = machines.older_processor(machines.Session(tmp_path), tmp_path / "log")
+    name, _, value = variable.partition("=")
+    return {**os.environ, name: value}
+
+
+def python(environment, source):
+    """Run Python's code."""
+    return subprocess.run(
+        [sys.executable, "-c", source], env=environment, capture_output=True, text=True
+    )
+
+
+@needs_hiding
+def test_a_program_its_threads_and_children_see_an_older_processor(hidden):
     show = "from numpy._core._multiarray_umath import __cpu_features__ as f\n"
-    show += "import sys; print(sys.executable, sys.prefix, f['AVX2'], f['AVX512F'])"
+    show += "print(f['FMA3'], f['AVX2'], f['AVX512F'], f['AVX512_SPR'])"
     ask = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {show!r}])"
-    for source in (show, ask):
-        done = subprocess.run([python, "-c", source], capture_output=True, text=True)
-        assert done.stderr == ""
-        assert done.stdout == f"{python} {python.parents[1]} True False\n"
+    thread = (
+        "import faulthandler, signal, threading; faulthandler.enable()\n"
+        "signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())\n"
+        f"threading.Thread(target=exec, args=[{show!r}]).start()"
+    )
+    for source in (show, ask, thread):
+        done = python(hidden, source)
+        assert (done.stdout, done.stderr) == ("True True False False\n", "")
 
 
-@needs_qemu
-def test_a_processor_that_is_not_emulated_is_refused(tmp_path):
-    qemu64 = machines.dataclasses.replace(row_named("haswell"), processor="qemu64")
+@needs_hiding
+def test_with_features_hidden_a_program_still_gets_its_own_faults(hidden):
+    crash = "import ctypes; ctypes.string_at(0)"
+    done = python(hidden, crash)
+    assert (done.returncode, done.stderr) == (-signal.SIGSEGV, "")
+    done = python(hidden, f"import faulthandler; faulthandler.enable(); {crash}")
+    assert done.returncode == -signal.SIGSEGV and "Segmentation fault" in done.stderr
+    sent = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV); print('on')"
+    assert python(hidden, sent).returncode == -signal.SIGSEGV
+    caught = "import signal; signal.signal(signal.SIGSEGV, lambda *_: print('mine'))\n"
+    assert python(hidden, f"{caught}{sent}").stdout == "mine\non\n"
+
+
+@needs_hiding
+def test_features_that_stay_visible_are_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(machines, "MASK", tmp_path / "nothing.c")
     session = machines.Session(tmp_path)
-    with pytest.raises(UserError, match="not emulated"):
-        machines.emulated(qemu64, session, tmp_path / "log")  # it lacks AVX2
+    with pytest.raises(UserError, match=r"nothing\.c does not compile"):
+        machines.older_processor(session, tmp_path / "log")
+    machines.MASK.write_text("int nothing;")
+    with pytest.raises(UserError, match="can't be hidden from programs here"):
+        machines.older_processor(session, tmp_path / "log")
 
 
 # The page

@@ -28,7 +28,7 @@ from tools.notebooks import refresh
 
 RUN = "BOOK_TEST_RUN"  # the variable that marks the processes of a run's kernels
 PATIENCE = "PROCESS_TIME_LIMIT_FACTOR=4"  # times what a reader's process may take
-ANSWER = 300  # seconds for a question to a kernel, an emulated one included
+ANSWER = 300  # seconds for a question to a kernel, on a slow machine too
 STARTS = 3  # of a kernel: its ports are found free, and bound a moment later
 STARTUP = Path(__file__).with_name("count_assertions.py").read_text(encoding="utf-8")
 

@@ -22,7 +22,6 @@ import json
 import os
 import platform
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -45,12 +44,6 @@ MARK = "BOOK_MACHINES"  # the variable that marks all processes of this program
 PATIENCE = 15  # seconds that an interrupted pytest has to end its kernels
 LONGEST = 300  # characters of a reason that are kept
 
-# Haswell's features that QEMU can't emulate are switched off, or it warns on stderr.
-HASWELL = "Haswell-noTSX,-pcid,-x2apic,-tsc-deadline,-invpcid"
-SLOW = (  # limits in seconds for a processor that is ten times slower
-    "--nbval-cell-timeout=900",
-    "--timeout=2000",
-)
 # A bound that keeps a release of an engine back, as in `jax>=0.7,<0.11`.
 UPPER = re.compile(rf"^((?:{'|'.join(ENGINES)})\b[^<\n]*?),? *<[^,; \n]+", re.M)
 LOOP = """
@@ -59,6 +52,7 @@ while os.getppid() == int(sys.argv[1]):
     for _ in range(10**6):
         pass
 """
+MASK = Path(__file__).with_name("older_processor.c")  # hides newer features
 # Whether a child of this Python sees AVX-512 although it shall not.
 CHILD = """
 import subprocess, sys
@@ -78,9 +72,8 @@ class Row:
     workers: int = 2  # chapters that run at a time
     one_core: bool = False
     loops: int = 0  # endless loops beside the workers
-    processor: str = ""  # the model that QEMU emulates
+    older: bool = False  # with what the processor has since 2013 hidden
     kernel_env: tuple[str, ...] = ()  # NAME=VALUE
-    chapters: tuple[int, ...] = ()  # none: all
     options: tuple[str, ...] = ()  # of pytest
     constraints: str = ""  # the file with the versions of an environment of its own
     newest: str = ""  # `within` the ranges of requirements.txt, or `beyond`
@@ -138,15 +131,11 @@ ROWS = (
         loops=2,
     ),
     Row(
-        "haswell",
+        "older",
         "An older processor",
-        "A processor without AVX-512, AMX and bfloat16: Intel's Haswell of 2013, "
-        "emulated. That is about ten times slower, so only the chapters run whose "
-        "numbers depend on the processor.",
-        processor=HASWELL,
-        kernel_env=("PROCESS_TIME_LIMIT_FACTOR=10",),
-        chapters=(6, 10, 12, 13, 15),
-        options=SLOW,
+        "AVX-512, AMX and bfloat16 are hidden: every program finds what Intel's "
+        "Haswell of 2013 had, and runs at full speed.",
+        older=True,
     ),
     Row(
         "no-onednn",
@@ -394,54 +383,49 @@ def installed(names: Iterable[str] = ENGINES) -> dict[str, str]:
     return {name: version.partition("+")[0] for name, version in found.items()}
 
 
-def emulated(row: Row, session: Session, log: Path) -> Path:
-    """Make an environment whose Python, and each child of it, runs in QEMU.
-
-    It has the packages of this one. Its `bin/python` is a script, which a child that is
-    started as `sys.executable` goes through again.
+def older_processor(session: Session, log: Path) -> str:
+    """Build the library that hides newer features; the variable that preloads it.
 
     Raises:
-        UserError: there is no QEMU here, or the processor is not emulated.
+        UserError: there is no C compiler, or this processor can't hide any.
     """
-    qemu = shutil.which("qemu-x86_64") or shutil.which("qemu-x86_64-static")
-    if qemu is None:
-        raise UserError("qemu-x86_64 is missing. Fix: apt-get install qemu-user")
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         raise UserError("it needs Linux on x86-64. Fix: run it on such a machine")
-    folder = session.folder / row.name
-    shutil.rmtree(folder, ignore_errors=True)
-    (folder / "bin").mkdir(parents=True)
-    for path in Path(sys.prefix).iterdir():
-        if path.name == "pyvenv.cfg":
-            shutil.copy(path, folder)
-        elif path.name != "bin":  # its scripts start a Python that is not emulated
-            (folder / path.name).symlink_to(path.resolve())
-    real = Path(sys.executable).resolve()
-    words = [qemu, "-cpu", row.processor, "-0", "$0", str(real), "$@"]
-    line = " ".join(f'"{x}"' if x.startswith("$") else shlex.quote(x) for x in words)
-    python = folder / "bin" / "python"
-    python.write_text(f"#!/bin/sh\nexec {line}\n", encoding="utf-8")
-    python.chmod(0o755)
-    for name in ("python3", f"python3.{sys.version_info.minor}"):
-        (folder / "bin" / name).symlink_to("python")
-    if session.call([python, "-c", CHILD], log):
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise UserError("cc is missing. Fix: apt-get install gcc libc6-dev")
+    library = session.folder / MASK.with_suffix(".so").name
+    if re.search(r"[\s:]", str(library)):
         raise UserError(
-            "its processes are not emulated. Fix: "
-            f"see {log.relative_to(session.root)}, or install a newer qemu-user"
+            f"a library in {session.folder} can't be preloaded. Fix: move the book to "
+            "a folder without spaces and colons in its name"
         )
-    return python
+    build = [compiler, "-O2", "-shared", "-fPIC", MASK, "-o", library, "-ldl"]
+    where = f"see {log.relative_to(session.root)}"
+    if session.call(build, log):
+        raise UserError(f"{MASK.name} does not compile. Fix: {where}")
+    if session.call([sys.executable, "-c", CHILD], log, LD_PRELOAD=str(library)):
+        raise UserError(
+            "newer features can't be hidden from programs here. Fix: take a machine "
+            f"with AVX2 whose /proc/cpuinfo lists cpuid_fault, or {where}"
+        )
+    return f"LD_PRELOAD={library}"
 
 
 # A run
 
 
-def notebooks(row: Row, root: Path, only: tuple[int, ...] = ()) -> list[Path]:
-    """The chapters that a row runs, perhaps only some of them."""
+def notebooks(root: Path, only: tuple[int, ...] = ()) -> list[Path]:
+    """The chapters that a row runs: all, or some of them.
+
+    Raises:
+        UserError: there are none of these.
+    """
     paths = chapters.chapter_paths(root)
-    for wanted in filter(None, (row.chapters, only)):
-        paths = [path for path in paths if chapters.chapter_number(path) in wanted]
+    if only:
+        paths = [path for path in paths if chapters.chapter_number(path) in only]
     if not paths:
-        raise UserError("it runs none of these chapters. Fix: name others")
+        raise UserError("there are none of these chapters. Fix: name others")
     return paths
 
 
@@ -463,15 +447,12 @@ def pytest_command(
         if shutil.which("taskset") is None:
             raise UserError("taskset is missing. Fix: apt-get install util-linux")
         arguments += ["taskset", "-c", first_core()]
-    variables = list(row.kernel_env)
-    if row.processor:
-        variables.append(f"PATH={python.parent}{os.pathsep}{os.environ['PATH']}")
     return [
         *arguments,
         *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider"),
         *("-n", row.workers, "--dist", "loadscope", f"--junitxml={results}"),
         f"--kernel-python={python}",
-        *(f"--kernel-env={variable}" for variable in variables),
+        *(f"--kernel-env={variable}" for variable in row.kernel_env),
         *row.options,
         *(path.relative_to(only) for path in paths),
     ]
@@ -503,9 +484,10 @@ def run(
     else:
         versions = installed()
         check_release(row, versions)
-        if row.processor:
-            python = emulated(row, session, log)
-    paths = notebooks(row, root, only)
+    if row.older:
+        hidden = older_processor(session, log)
+        row = dataclasses.replace(row, kernel_env=(*row.kernel_env, hidden))
+    paths = notebooks(root, only)
     results = session.folder / f"{row.name}.xml"
     results.unlink(missing_ok=True)
     arguments = pytest_command(row, paths, results, python, root)
@@ -552,8 +534,8 @@ def as_row_one(pins: dict[str, str]) -> dict | None:
 def provenance(row: Row, versions: dict[str, str]) -> dict:
     """When, on which processor and with which versions a row runs."""
     name = processor()["name"]
-    if row.processor:
-        name = f"{row.processor.partition('-')[0]}, emulated by QEMU on {name}"
+    if row.older:
+        name += ", newer features hidden"
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "processor": name,
