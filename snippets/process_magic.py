@@ -54,8 +54,8 @@ def run_process(source, timeout=60, **environment):
 
     Args:
         source: Python code.
-        timeout: seconds after which the child is killed; on an emulated, slow machine
-            as many times that as PROCESS_TIME_LIMIT_FACTOR says.
+        timeout: seconds after which the child is killed; as many times that as the
+            variable PROCESS_TIME_LIMIT_FACTOR says, where a machine is slow.
         **environment: variables to set; None removes a variable.
 
     Returns:
