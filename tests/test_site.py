@@ -35,6 +35,7 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from grading.assignment import Assignment
 from grading.author import masters
 from tools import address, chapters, questions
+from tools.checks import outcomes
 from tools.setup import chromium
 
 SITE = Path(os.environ.get("SITE_ROOT", chapters.ROOT))  # where _config.yml lies
@@ -227,6 +228,7 @@ class Findings:
     headings: list[str]
     colab: dict[str, list[str]]  # by place
     claims: list[str]
+    unchecked: list[str]
     text: str
     formulas: list[str]  # in TeX
     loaded: list[str]  # addresses, on a phone, before anything is done
@@ -306,6 +308,9 @@ def inspect(desktop: Watched, phone: Watched, url: str) -> Findings:
         headings=tab.locator("h1:visible").all_inner_texts(),
         colab={"header": links(".bd-header-article"), "text": links(".bd-article p")},
         claims=[claim.get_attribute("id") for claim in tab.locator(".claim[id]").all()],
+        unchecked=[
+            claim.get_attribute("id") for claim in tab.locator(".claim-unchecked").all()
+        ],
         text=tab.locator("main").inner_text(),
         formulas=tab.locator("math annotation").all_text_contents(),
         loaded=loaded,
@@ -381,7 +386,11 @@ def test_a_notebook_opens_in_colab_from_its_header_and_its_text(findings, page):
 @every_chapter
 def test_a_chapter_shows_its_claims(findings, page):
     shown = findings(page)
-    assert shown.claims == [claim.anchor for claim in chapters.claims(notebook(page))]
+    claims, cells = chapters.claims(notebook(page)), chapters.read(notebook(page)).cells
+    assert shown.claims == [claim.anchor for claim in claims]
+    assert shown.unchecked == [
+        claim.anchor for claim in claims if outcomes.reasons(cells[claim.cell].outputs)
+    ]
     assert chapters.CLAIM not in shown.text
 
 

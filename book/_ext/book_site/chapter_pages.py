@@ -30,6 +30,7 @@ from book_site import version_marks
 from book_site.cells import input_code, is_code_cell, rewrite
 from book_site.learner_form import LearnerForm
 from tools import address, chapters
+from tools.checks import outcomes
 from tools.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
@@ -90,7 +91,8 @@ class ChapterPage(SphinxTransform):
             self.label_fold(cell, notebook.cells[cell["cell_index"]])
             claim = claims.get(cell["cell_index"])
             if claim is not None:
-                self.mark(cell, claim)
+                unchecked = outcomes.reasons(notebook.cells[claim.cell].outputs)
+                self.mark(cell, claim, bool(unchecked))
         LearnerForm(self.document, path, notebook).apply(claims)
 
     def label_folds(self, notebook: nbformat.NotebookNode) -> None:
@@ -127,11 +129,13 @@ class ChapterPage(SphinxTransform):
                 code["language"] = LANGUAGES[written[1]]
                 code["force"] = True  # the first line is not of that language
 
-    def mark(self, cell: nodes.container, claim: chapters.Claim) -> None:
+    def mark(
+        self, cell: nodes.container, claim: chapters.Claim, unchecked: bool
+    ) -> None:
         """Move a claim's sentence from the code to a banner above it."""
         code = input_code(cell)
         rewrite(code, chapters.split_claim(code.astext())[1])
-        cell.insert(0, self.banner(claim))
+        cell.insert(0, self.banner(claim, unchecked))
         ledger = self.to_ledger(claim, "see the ledger")
         note = version_marks.margin_note(claim, self.sets, ledger)
         if note is not None:
@@ -142,8 +146,11 @@ class ChapterPage(SphinxTransform):
         target = f"ledger-{claim.anchor}"
         return link(target, text, self.env.docname, "claim-ledger")
 
-    def banner(self, claim: chapters.Claim) -> nodes.container:
-        """The banner: a label that links to itself, the sentence, the ledger."""
+    def banner(self, claim: chapters.Claim, unchecked: bool) -> nodes.container:
+        """The banner: a label that links to itself, the sentence, the ledger.
+
+        It says so if the run that made the page did not check the claim.
+        """
         docname = self.env.docname
         label = nodes.reference(
             "", f"Claim {claim.label}:", refid=claim.anchor, classes=["claim-label"]
@@ -151,8 +158,12 @@ class ChapterPage(SphinxTransform):
         text = nodes.paragraph("", "", label, nodes.Text(" "), classes=["claim-text"])
         text += sentence_nodes(claim.sentence)
         text += nodes.Text(" ")
+        classes = ["claim"]
+        if unchecked:
+            classes.append("claim-unchecked")
+            text += [nodes.strong("", "Not checked in this run."), nodes.Text(" ")]
         text += self.to_ledger(claim, "ledger")
-        banner = nodes.container("", text, classes=["claim"], ids=[claim.anchor])
+        banner = nodes.container("", text, classes=classes, ids=[claim.anchor])
         standard = self.env.get_domain("std")
         standard.labels[claim.anchor] = (docname, claim.anchor, f"Claim {claim.label}")
         standard.anonlabels[claim.anchor] = (docname, claim.anchor)
