@@ -15,8 +15,8 @@ from benchmarks import asking, compiled, machine, results, run
 from benchmarks.engines import NAMES
 from benchmarks.experiments import EXPERIMENTS
 from benchmarks.plan import LeftOut, plan
-from tools import errors, files
-from tools.errors import UserError
+from tools.model import errors, files
+from tools.model.errors import UserError
 
 # Seconds per sample and samples per round.
 SAMPLING = {"repeats": 4, "at_least": 0.1, "limit": 10.0}

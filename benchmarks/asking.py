@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks import compiled, machine, run
 from snippets.compiler_wheels import compiler_variables, compiler_wheels
-from tools.errors import UserError
-from tools.processor import processor
+from tools.machine import processor
+from tools.model.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 # What the plan is made by, for its fingerprint.

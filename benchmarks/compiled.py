@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks import flops, results
 from benchmarks.plan import Machine
 from benchmarks.sizes import BATCHES, SIZES
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 PATH = results.FOLDER / results.NO_DEVICE
 SCHEMA = Path(__file__).with_name("compiled-schema.json")

@@ -9,8 +9,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tools.errors import UserError
-from tools.processor import processor
+from tools.machine import processor
+from tools.model.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.plan import key
 from benchmarks.stopwatch import quartiles
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 FOLDER = Path(__file__).with_name("results")
 SCHEMA = Path(__file__).with_name("schema.json")

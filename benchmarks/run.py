@@ -26,7 +26,7 @@ from benchmarks.engines import NAMES
 from benchmarks.experiments import EXPERIMENTS
 from benchmarks.plan import LeftOut, Machine, Unit, key
 from benchmarks.stopwatch import quartiles
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 # Seconds in which a case must end: compilers take most of them.

@@ -16,8 +16,8 @@ from grading.assignment import Assignment
 from grading.cgroup import Groups
 from grading.runner import Result
 from grading.submissions import Content, Submission
-from tools import files
-from tools.errors import UserError
+from tools.model import files
+from tools.model.errors import UserError
 
 STUDENTS = "students"  # a folder of their own: no name can hide another result
 GRADED = "graded.json"

@@ -17,9 +17,10 @@ from grading.author import assemble, bank, colab, masters
 from grading.course import counting, decisions, export, lateness, roster, times, totals
 from grading.parallel import ENDS
 from grading.reports import by_hand, gradescope, manual, pages
-from tools import files, workers
-from tools.chapters import ROOT
-from tools.errors import UserError, command
+from tools import machine
+from tools.model import files
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
 from tools.setup import installing
 
 OUT = "grades"
@@ -171,8 +172,8 @@ def grade(options: argparse.Namespace) -> int:
 
     if bounds:
         progress(bounds)
-    jobs = options.jobs or workers.count(limits.memory_bytes)
-    if not options.jobs and jobs < workers.cores():
+    jobs = options.jobs or machine.workers(limits.memory_bytes)
+    if not options.jobs and jobs < machine.cores():
         progress(f"{jobs} at a time: each may take {options.memory_gib:g} GiB.")
     part = options.shard.of(found) if options.shard else found
     work = (part, assignment, out, limits, seed(out, options.seed), jobs)

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 OWN = Path(__file__).resolve().parent / "inside"
 INSIDE = "/grading"

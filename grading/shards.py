@@ -7,7 +7,7 @@ import hashlib
 import re
 
 from grading.submissions import Submission
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 FORM = re.compile(r"(?P<number>[0-9]{1,6})/(?P<count>[0-9]{1,6})")
 

@@ -9,8 +9,8 @@ from grading import submissions, text
 from grading.assignment import Assignment
 from grading.author import masters
 from grading.runner import Cell
-from tools import files
-from tools.errors import UserError
+from tools.model import files
+from tools.model.errors import UserError
 
 STUDENTS, GIVEN = "students", "given"
 

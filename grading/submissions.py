@@ -17,7 +17,7 @@ from pathlib import Path
 from grading import text, written
 from grading.assignment import Assignment
 from grading.runner import Cell
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 MAX_FILE = 30 * 2**20  # bytes of a notebook; pictures in its outputs count
 MAX_CELL = 2**20  # characters of a code cell

@@ -19,7 +19,7 @@ import pytest
 from grading import cli
 from grading.assignment import PLACEHOLDER, Assignment
 from grading.author import masters
-from tools.chapters import ROOT
+from tools.model.chapters import ROOT
 
 NEEDS_SANDBOX = pytest.mark.skipif(
     sys.platform != "linux", reason="students' code runs only in a Linux sandbox"

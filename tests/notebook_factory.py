@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode, v4
 
-from tools.chapters import ROOT
+from tools.model.chapters import ROOT
 from tools.notebooks import normalise
 
 ADDRESS = "https://github.com/someone/some-book"

@@ -8,7 +8,7 @@ import pytest
 from grading.assignment import Question
 from grading.author import about, masters
 from grading.reports import gradescope
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 KEYS = {
     "q1": "minutes: 12\nchapters: [2, 1]",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools import address
-from tools.errors import UserError
+from tools.model import address
+from tools.model.errors import UserError
 
 URL = "https://github.com/someone/some-book"
 

@@ -10,8 +10,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tools.chapters import ROOT
 from tools.drift import alert
+from tools.model.chapters import ROOT
 
 SETUP = new_code_cell("# @title Set-up: numbers\none = 1", execution_count=1)
 

@@ -17,8 +17,8 @@ import pytest
 from grading import runner, sandbox
 from grading.assignment import Assignment
 from grading.author import about, gates, masters
-from tools import chapters
-from tools.chapters import ROOT
+from tools.model import chapters
+from tools.model.chapters import ROOT
 
 PROJECT = "5-project"  # takes two sittings
 NAMES = [path.stem for path in masters.master_paths()]

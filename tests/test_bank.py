@@ -8,9 +8,9 @@ from test_about import master
 
 from grading import cli
 from grading.author import assemble, bank, gates, masters, names, parts, setups
-from tools import chapters
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model import chapters
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 PATHS = masters.master_paths()
 

@@ -15,7 +15,7 @@ from benchmarks import asking, compiled, results, run
 from benchmarks import compiler as compiler_process
 from benchmarks.sizes import BATCHES, SIZES
 from snippets.compiler_wheels import compiler_variables, compiler_wheels
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 CARDS = results_factory.CARDS
 OLD, NEW = CARDS["Old card"], CARDS["New card"]

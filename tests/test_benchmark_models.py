@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from tools.chapters import ROOT
+from tools.model.chapters import ROOT
 
 ENGINES = ("keras-tensorflow", "keras-torch", "torch", "jax")
 MODELS = ("mlp", "conv", "transformer")

@@ -12,8 +12,8 @@ import pytest
 
 from benchmarks import __main__ as command_line
 from benchmarks import flops, machine, plan, results, run, sizes, stopwatch, worker
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 CPU = plan.Machine("cpu")
 H200 = plan.Machine("gpu", (9, 0))

@@ -28,8 +28,8 @@ from book_site.calculators.memory import segments_kept as kept_by_best_segments
 from book_site.calculators.result import Result
 from playwright.sync_api import Browser, Locator, Page
 
-from tools import chapters
-from tools.errors import UserError
+from tools.model import chapters
+from tools.model.errors import UserError
 
 base, browser = test_site.base, test_site.browser  # fixtures
 PAGE = "book/what-will-it-take.html"

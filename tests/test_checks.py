@@ -15,10 +15,11 @@ import notebook_factory as factory
 import psutil
 import pytest
 
-from tools import files, workers
-from tools.chapters import ROOT
+from tools import machine
 from tools.checks import parts as checks
 from tools.checks import processes
+from tools.model import files
+from tools.model.chapters import ROOT
 from tools.site import build
 
 GIB = 2**30
@@ -344,17 +345,17 @@ def test_a_part_that_does_not_listen_is_killed(tmp_path, times):
     [(1, 64, 1), (2, 16, 2), (4, 15.5, 4), (4, 7, 2), (16, 30, 10), (2, 0.5, 1)],
 )
 def test_workers_are_as_many_as_cores_and_memory_allow(monkeypatch, cores, gib, count):
-    monkeypatch.setattr(workers, "cores", lambda: cores)
-    monkeypatch.setattr(workers, "memory", lambda: int(gib * GIB))
-    assert workers.count() == count
+    monkeypatch.setattr(machine, "cores", lambda: cores)
+    monkeypatch.setattr(machine, "memory", lambda: int(gib * GIB))
+    assert machine.workers() == count
 
 
 def test_cores_are_those_that_this_process_may_use(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5}, raising=False)
-    assert workers.cores() == 3
+    assert machine.cores() == 3
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert workers.cores() == 1
+    assert machine.cores() == 1
 
 
 @pytest.mark.parametrize(
@@ -373,14 +374,14 @@ def test_limits_of_control_groups_are_found(tmp_path, own, file, text, limits):
     path = tmp_path / "top" / file
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    assert list(workers.limits(tmp_path / "own", tmp_path / "top")) == limits
+    assert list(machine.limits(tmp_path / "own", tmp_path / "top")) == limits
 
 
 def test_memory_is_what_is_free_within_the_limit(monkeypatch):
-    monkeypatch.setattr(workers, "limits", lambda: [4 * GIB, 3 * GIB])
-    assert workers.memory() <= 3 * GIB
-    monkeypatch.setattr(workers, "limits", lambda: [])
-    assert 0 < workers.memory() <= psutil.virtual_memory().total
+    monkeypatch.setattr(machine, "limits", lambda: [4 * GIB, 3 * GIB])
+    assert machine.memory() <= 3 * GIB
+    monkeypatch.setattr(machine, "limits", lambda: [])
+    assert 0 < machine.memory() <= psutil.virtual_memory().total
 
 
 # Which parts
@@ -417,7 +418,7 @@ def test_only_the_parts_run_that_the_paths_need(house, tests, names):
             chosen = [x for x in tests or checks.WHOLE if not checks.is_notebook(x)]
         assert words[-len(chosen) - 1 :] == (*chosen, "-x")
         assert f"--junitxml={house / one.name}.xml" in words
-        assert words[3:7] == ("-n", str(workers.count()), "--dist", "loadscope")
+        assert words[3:7] == ("-n", str(machine.workers()), "--dist", "loadscope")
 
 
 def test_an_absolute_path_is_one_of_the_repository(house):

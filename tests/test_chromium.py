@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.errors import UserError
+from tools.model.errors import UserError
 from tools.setup import chromium, installing, programs
 
 

@@ -18,7 +18,7 @@ from grading.course.roster import Person
 from grading.reports import pages
 from grading.reports.manual import Mark
 from grading.submissions import Submission
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 pytestmark = class_factory.NEEDS_SANDBOX
 

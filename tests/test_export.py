@@ -14,7 +14,7 @@ from grading import cli
 from grading.course import counting, decisions
 from grading.course.counting import Course
 from grading.reports import pages
-from tools.chapters import ROOT
+from tools.model.chapters import ROOT
 
 pytestmark = class_factory.NEEDS_SANDBOX
 

@@ -17,8 +17,8 @@ from book_site import (
 from docutils import nodes
 from nbformat import v4
 
-from tools import chapters
-from tools.errors import UserError
+from tools.model import chapters
+from tools.model.errors import UserError
 
 
 def test_what_stands_between_backticks_is_code():

@@ -7,7 +7,8 @@ import notebook_factory as factory
 import pytest
 from nbformat import v4
 
-from tools.notebooks import exercises, form
+from tools.model import exercises
+from tools.notebooks import form
 
 IMAGE = v4.new_output("display_data", data={"image/png": "aGVsbG8="})
 

@@ -10,7 +10,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from tools.chapters import ROOT
+from tools.model.chapters import ROOT
 from tools.setup import gpu_compiler
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the wheels are for Linux")

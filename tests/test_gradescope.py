@@ -13,8 +13,8 @@ import pytest
 
 from grading import cli, sandbox
 from grading.reports import gradescope
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 pytestmark = class_factory.NEEDS_SANDBOX
 AS_ROOT = pytest.mark.skipif(

@@ -12,7 +12,7 @@ import class_factory
 import psutil
 import pytest
 
-from tools.chapters import ROOT
+from tools.model.chapters import ROOT
 
 pytestmark = class_factory.NEEDS_SANDBOX
 

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from grading import apart, runner, sandbox, session
-from tools.chapters import ROOT
+from tools.model.chapters import ROOT
 
 pytestmark = class_factory.NEEDS_SANDBOX
 

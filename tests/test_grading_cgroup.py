@@ -8,7 +8,7 @@ import class_factory
 import pytest
 
 from grading import cgroup
-from tools.chapters import ROOT
+from tools.model.chapters import ROOT
 
 pytestmark = class_factory.NEEDS_SANDBOX
 

@@ -19,8 +19,8 @@ import pytest
 from grading import cgroup, cli, probe, runner, sandbox, session
 from grading.answers import Answers, NotPlainData, Remote
 from grading.inside.protocol import Handle
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 pytestmark = class_factory.NEEDS_SANDBOX
 

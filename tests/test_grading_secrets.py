@@ -22,7 +22,7 @@ import pytest
 
 from grading import session
 from grading.sandbox import Limits
-from tools.chapters import ROOT
+from tools.model.chapters import ROOT
 
 pytestmark = class_factory.NEEDS_SANDBOX
 

@@ -22,10 +22,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
-from tools import chapters
-from tools.chapters import ROOT
 from tools.drift import machines
-from tools.errors import UserError
+from tools.model import chapters
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 NAME = "notebooks/05-tiny.ipynb"
 SECOND = factory.code("# Claim: two is two.\nassert 2 == 2", tags=["claim"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import notebook_factory as factory
 import pytest
 
-from tools.chapters import ROOT
+from tools.model.chapters import ROOT
 from tools.site import build, serve
 from tools.site.serve import __main__ as serving
 

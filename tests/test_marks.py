@@ -19,8 +19,8 @@ from grading.batch import Graded
 from grading.reports import manual, pages, table
 from grading.reports.manual import Mark
 from grading.submissions import Submission
-from tools import files
-from tools.errors import UserError
+from tools.model import files
+from tools.model.errors import UserError
 
 pytestmark = class_factory.NEEDS_SANDBOX
 

@@ -16,8 +16,8 @@ import psutil
 import pytest
 from nbformat import v4
 
-from tools import chapters
-from tools.checks import cells, outcomes, summary
+from tools.checks import cells, summary
+from tools.model import chapters, outcomes
 
 ADDRESS = "0x7f00deadbeef"
 FAILED_CHECK = "# Claim: one is two.\nassert 1 == 2"

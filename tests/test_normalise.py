@@ -7,7 +7,7 @@ import notebook_factory as factory
 import pytest
 from nbformat import v4
 
-from tools import files
+from tools.model import files
 from tools.notebooks import normalise
 
 

@@ -18,8 +18,8 @@ import pytest
 from book_site import download_links
 from playwright.sync_api import sync_playwright
 
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 from tools.paper import (
     archives,
     check_epub,

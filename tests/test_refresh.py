@@ -9,7 +9,7 @@ from pathlib import Path
 import notebook_factory as factory
 import pytest
 
-from tools.errors import UserError
+from tools.model.errors import UserError
 from tools.notebooks import form, refresh
 
 

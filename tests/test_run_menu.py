@@ -32,8 +32,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from playwright.sync_api import Browser, Page
 
-from tools import address, chapters
-from tools.errors import UserError
+from tools.model import address, chapters
+from tools.model.errors import UserError
 from tools.notebooks import needs
 from tools.setup import uv
 

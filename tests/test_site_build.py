@@ -14,8 +14,8 @@ import nbformat
 import notebook_factory
 import pytest
 
-from tools import address
-from tools.chapters import ROOT
+from tools.model import address
+from tools.model.chapters import ROOT
 from tools.notebooks import sync
 from tools.site import build as build_site
 from tools.site.build import OPTIONS

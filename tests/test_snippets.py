@@ -17,7 +17,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from jupyter_client import KernelManager
 
-from tools.chapters import ROOT
+from tools.model.chapters import ROOT
 from tools.notebooks import refresh
 
 SNIPPETS = ROOT / "snippets"

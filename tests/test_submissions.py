@@ -21,8 +21,8 @@ from grading import submissions, written
 from grading.assignment import PLACEHOLDER
 from grading.author import masters
 from grading.text import one_line
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 pytestmark = class_factory.NEEDS_SANDBOX
 

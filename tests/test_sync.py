@@ -3,8 +3,8 @@
 import notebook_factory as factory
 import pytest
 
-from tools import address
-from tools.errors import UserError
+from tools.model import address
+from tools.model.errors import UserError
 from tools.notebooks import sync
 
 OTHER = "https://github.com/a/b"

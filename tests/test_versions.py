@@ -11,10 +11,10 @@ import pytest
 from book_site import claims_ledger, version_marks
 from docutils import nodes
 
-from tools import chapters
-from tools.chapters import ROOT
 from tools.drift import machines, versions
-from tools.errors import UserError
+from tools.model import chapters
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 OLD, _, NEW, _ = versions.SETS
 SECOND = factory.code("# Claim: two is two.\nassert 2 == 2", tags=["claim"])

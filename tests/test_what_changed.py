@@ -16,10 +16,10 @@ import pytest
 import test_site
 from book_site import what_changed
 
-from tools import chapters
 from tools.checks import summary
 from tools.drift import claims, identity, machines, releases, versions
-from tools.errors import UserError
+from tools.model import chapters
+from tools.model.errors import UserError
 
 browser = test_site.browser  # a fixture
 SECOND = factory.code("# Claim: two is two.\nassert 2 == 2", tags=["claim"])

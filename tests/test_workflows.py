@@ -10,8 +10,8 @@ import sys
 import pytest
 import yaml
 
-from tools.chapters import ROOT
 from tools.checks import parts
+from tools.model.chapters import ROOT
 from tools.site import kept
 
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -185,7 +185,7 @@ echo "${BOOK_RELEASE:-today} on $(cat branch)" >_build/html/index.html
 """
 PYTHON = """#!/usr/bin/env bash
 case "$2" in
-    tools.address) echo "$6" >branch ;; # -m tools.address --set URL --branch NAME
+    tools.model.address) echo "$6" >branch ;; # --set URL --branch NAME
     tools.notebooks.sync) ;;
     *) PYTHONPATH="$ROOT" exec "$PYTHON" "$@" ;;
 esac

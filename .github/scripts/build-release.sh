@@ -10,10 +10,10 @@ echo "tag=$tag" >>"$GITHUB_OUTPUT"
 
 python=.venv/bin/python
 url="$GITHUB_SERVER_URL/$GITHUB_REPOSITORY"
-$python -m tools.address --set "$url" --branch "$tag"
+$python -m tools.model.address --set "$url" --branch "$tag"
 $python -m tools.notebooks.sync
 BOOK_RELEASE=${tag#v} make book
 $python -m tools.site.kept pack _build/html _build/release/site.zip
-$python -m tools.address --set "$url" --branch "$GITHUB_REF_NAME"
+$python -m tools.model.address --set "$url" --branch "$GITHUB_REF_NAME"
 $python -m tools.notebooks.sync
 rm -r _build/html _build/built-from.json # the next build shall not take these pages

@@ -18,8 +18,8 @@ import nbformat
 import yaml
 
 from grading.assignment import Assignment, Question
-from tools import chapters
-from tools.errors import UserError
+from tools.model import chapters
+from tools.model.errors import UserError
 
 KEYS = ("minutes", "chapters", "extra", "needs")
 BEGIN = "# BEGIN QUESTION"

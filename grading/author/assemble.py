@@ -23,9 +23,9 @@ from grading import probe
 from grading.assignment import Assignment, Question
 from grading.author import about, gates, masters, names, parts, setups
 from grading.author.parts import Cells, Part, Parts
-from tools import address, chapters, files
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model import address, chapters, files
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 # Where a question is named: `q6`, `prediction_q1`, `test_q4_x`, and in texts.
 NAMED = re.compile(r"(?<![^\W_])q(?P<number>\d+)(?![^\W_])")

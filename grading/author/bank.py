@@ -8,9 +8,9 @@ from pathlib import Path
 
 from grading.assignment import Question
 from grading.author import about, assemble, masters
-from tools import chapters, files
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model import chapters, files
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 PAGE = Path("book", "for-teachers.md")
 BEGIN, END = "% >>> questions", "% <<<"

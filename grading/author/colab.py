@@ -11,9 +11,9 @@ import re
 import urllib.parse
 from pathlib import Path
 
-from tools import address
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model import address
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 HOST = "https://colab.research.google.com"
 REPOSITORY = rf"(?P<owner>{address.OWNER})/(?P<name>{address.NAME})"

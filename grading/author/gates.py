@@ -19,8 +19,8 @@ from grading import runner, sandbox
 from grading.assignment import Assignment
 from grading.runner import Cell, Result
 from grading.session import WorkerLost
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 WRONG_ANSWERS = Path("tests", "wrong_answers")
 SECRET = "a secret of the gates"

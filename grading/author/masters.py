@@ -25,8 +25,8 @@ import yaml
 
 from grading.assignment import PLACEHOLDER, Assignment, Question
 from grading.author import about, colab
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 from tools.notebooks import normalise, sync
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")

@@ -16,8 +16,8 @@ import nbformat
 
 from grading.assignment import Question
 from grading.author import about, masters, names
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 from tools.notebooks import sync
 
 HEADING = re.compile(r"## .*")

@@ -15,8 +15,8 @@ import nbformat
 
 from grading.author import masters, names
 from grading.author.parts import Cells, Parts
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 from tools.notebooks import sync
 
 TITLE = re.compile(r"# @title Set-up: *(?P<what>.*)")

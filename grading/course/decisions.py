@@ -10,7 +10,7 @@ from pathlib import Path
 from grading import text
 from grading.reports import table
 from grading.reports.manual import NUMBER
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 FILE = "decisions.csv"
 COLUMNS = ("student", "kind", "value", "reason")

@@ -15,8 +15,8 @@ from grading.course import roster, scores
 from grading.course.roster import Person
 from grading.course.scores import Scores
 from grading.reports import table
-from tools import files
-from tools.errors import UserError
+from tools.model import files
+from tools.model.errors import UserError
 
 # Moodle maps the columns of any table: "Email address" to `useremail` or "ID number" to
 # `useridnumber`, and the points to a grade item. Letters of a mail count as they are.

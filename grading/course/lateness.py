@@ -7,7 +7,7 @@ import datetime
 import re
 
 from grading.course import decisions
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 DAY = datetime.timedelta(days=1)
 PRICE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?% ?/ ?day")

@@ -12,7 +12,7 @@ from grading import text
 from grading.course import decisions
 from grading.reports import table
 from grading.submissions import ENDING, Submission
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 COLUMNS = ("number", "name", "mail")
 MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[^\W_]+)+")

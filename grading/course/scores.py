@@ -9,8 +9,8 @@ from pathlib import Path
 from grading.course import roster
 from grading.course.roster import Person
 from grading.reports import table
-from tools import files
-from tools.errors import UserError
+from tools.model import files
+from tools.model.errors import UserError
 
 FILE = "grades.csv"
 NEEDED = ("student", *roster.COLUMNS, "score", "max_score", "complete", "counts")

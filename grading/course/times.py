@@ -15,7 +15,7 @@ from pathlib import Path
 from grading.course import decisions
 from grading.course.roster import Person
 from grading.reports import table
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 # What says who it is and when: our own name of a column, and that of the table which
 # Moodle calls the grading worksheet.

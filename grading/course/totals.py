@@ -10,8 +10,8 @@ from grading.course import roster, scores
 from grading.course.roster import Person
 from grading.course.scores import Scores
 from grading.reports import table
-from tools import files
-from tools.errors import UserError
+from tools.model import files
+from tools.model.errors import UserError
 
 FILE = "totals.csv"
 

@@ -35,9 +35,9 @@ from grading.assignment import Assignment, Question
 from grading.author import masters
 from grading.batch import PACKAGES, Graded
 from grading.reports import pages
-from tools import files
-from tools.chapters import ROOT
-from tools.errors import UserError, command
+from tools.model import files
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
 
 BASE = Path("/autograder")
 PYTHON = "/opt/grading/bin/python"

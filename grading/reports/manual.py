@@ -17,8 +17,8 @@ from pathlib import Path
 from grading import text
 from grading.assignment import Assignment
 from grading.reports import table
-from tools import files
-from tools.errors import UserError
+from tools.model import files
+from tools.model.errors import UserError
 
 # The number of the answer stands last: Excel leaves out empty fields at a line's end.
 COLUMNS = ["student", "question", "max_points", "points", "comment"]

@@ -22,7 +22,7 @@ from grading.course.counting import Course, Marks, Standing, earned, maximum
 from grading.reports import manual, table
 from grading.reports.manual import Mark
 from grading.runner import QuestionResult
-from tools import files
+from tools.model import files
 
 BY_HAND = "manual.csv"
 RESULTS = "results.json"

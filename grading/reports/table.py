@@ -8,7 +8,7 @@ import io
 import re
 from pathlib import Path
 
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 DELIMITERS = ",;\t"
 # A spreadsheet computes a field that starts with one of these signs. Where a field

@@ -22,8 +22,8 @@ import nbval.plugin
 import pytest
 from jupyter_client.manager import KernelManager
 
-from tools import chapters
-from tools.checks import outcomes, processes
+from tools.checks import processes
+from tools.model import chapters, outcomes
 from tools.notebooks import refresh
 
 RUN = "BOOK_TEST_RUN"  # the variable that marks the processes of a run's kernels

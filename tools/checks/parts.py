@@ -26,10 +26,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tools import files, workers
-from tools.chapters import ROOT
+from tools import machine
 from tools.checks import processes
-from tools.errors import UserError, command
+from tools.model import files
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
 
 REPORTS = Path("_build", "reports")
 NAMES = ("claims", "lint", "site", "tests")
@@ -251,7 +252,7 @@ def pytest_step(
 ) -> Step:
     """Run pytest over some paths, with as many workers as this machine can feed."""
     report = folder / f"{part}.xml"
-    words = ("pytest", "-n", str(workers.count()), "--dist", "loadscope")
+    words = ("pytest", "-n", str(machine.workers()), "--dist", "loadscope")
     step = module(*words, f"--junitxml={report}", *paths, *options)
     return dataclasses.replace(step, report=report, chosen=" ".join(options))
 

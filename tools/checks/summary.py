@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tools import chapters, files
-from tools.checks import outcomes
 from tools.drift import claims
-from tools.errors import UserError
+from tools.model import chapters, files, outcomes
+from tools.model.errors import UserError
 
 SLOWEST = 5  # notebooks, and cells, that the summary names
 LONG = 20  # seconds that no cell takes on a quiet machine with two cores

@@ -23,10 +23,9 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tools import chapters
-from tools.checks import outcomes
-from tools.errors import UserError
-from tools.versions import ENGINES
+from tools.installed import ENGINES
+from tools.model import chapters, outcomes
+from tools.model.errors import UserError
 
 LONGEST = 300  # characters of an error that the report shows
 MOST = 40  # findings of one kind that the report lists

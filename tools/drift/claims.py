@@ -28,11 +28,10 @@ from typing import Any
 
 import nbformat
 
-from tools import chapters
-from tools.chapters import ROOT
-from tools.checks import outcomes
 from tools.drift import identity, machines, versions
-from tools.errors import UserError
+from tools.model import chapters, outcomes
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 NAME = "claims.json"
 FORMAT = 1

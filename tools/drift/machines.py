@@ -31,13 +31,14 @@ import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tools import chapters, files, versions
-from tools.chapters import ROOT
-from tools.checks import outcomes, processes
+from tools import installed as packages
+from tools.checks import processes
 from tools.drift import alert
-from tools.errors import UserError, command
-from tools.processor import processor
-from tools.versions import ENGINES
+from tools.installed import ENGINES
+from tools.machine import processor
+from tools.model import chapters, files, outcomes
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
 
 RECORD = Path("book", "machines.json")
 MARK = "BOOK_MACHINES"  # the variable that marks all processes of this program
@@ -379,7 +380,7 @@ def read_pins(pins: Path) -> dict[str, str]:
 
 def installed(names: Iterable[str] = ENGINES) -> dict[str, str]:
     """The versions of packages beside this program, without the labels of builds."""
-    found = versions.installed(names)
+    found = packages.versions(names)
     return {name: version.partition("+")[0] for name, version in found.items()}
 
 

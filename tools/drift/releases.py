@@ -21,11 +21,10 @@ import json
 import re
 from pathlib import Path
 
-from tools import address, files
-from tools.chapters import ROOT
-from tools.checks import outcomes
 from tools.drift import claims, versions
-from tools.errors import UserError, command
+from tools.model import address, files, outcomes
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
 
 VALID = re.compile(r"\d{4}\.(0[1-9]|1[0-2])|\d+\.\d+\.\d+")
 REPORT = Path("_build", "reports", claims.NAME)

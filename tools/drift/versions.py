@@ -28,13 +28,12 @@ import re
 import subprocess
 from pathlib import Path
 
-from tools import files
-from tools.chapters import ROOT
-from tools.checks import outcomes
 from tools.drift import machines
-from tools.errors import UserError, command
+from tools.installed import ENGINES
+from tools.model import files, outcomes
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
 from tools.setup import uv
-from tools.versions import ENGINES
 
 # What the chapters and their kernels import. Other packages bring in the rest.
 READERS = (

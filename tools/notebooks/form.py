@@ -15,12 +15,12 @@ import nbformat
 import yaml
 from markdown_it.token import Token
 
-from tools import address, chapters, questions
-from tools.address import Repository
-from tools.chapters import ROOT
-from tools.errors import UserError, command
-from tools.notebooks import exercises, normalise, sync
-from tools.notebooks.assertions import unasserted
+from tools.model import address, chapters, exercises, questions
+from tools.model.address import Repository
+from tools.model.assertions import unasserted
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
+from tools.notebooks import normalise, sync
 
 GOALS = "**You will**"
 SECTIONS = ["What breaks", "On a GPU", "Exercises", "What you proved", "Go further"]

@@ -13,8 +13,8 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 VERSIONS = Path("constraints", "latest.txt")
 FILES = ("requirements.txt", "requirements-book.txt", "requirements-test.txt")

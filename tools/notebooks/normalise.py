@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from tools import files
+from tools.model import files
 
 METADATA = {
     "accelerator": "GPU",

@@ -22,11 +22,12 @@ from nbclient.exceptions import (
     DeadKernelError,
 )
 
-from tools import address, chapters, versions
-from tools.chapters import ROOT
-from tools.errors import UserError, command
+from tools import installed
+from tools.machine import cores
+from tools.model import address, chapters
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
 from tools.notebooks import normalise, sync
-from tools.processor import cores
 
 # Settings of the person who runs this: a chapter sets what it needs itself.
 PERSONAL = ("JAX_", "KERAS_", "PYTEST_ADDOPTS", "PYTHONPATH", "TF_", "XLA_")
@@ -162,7 +163,7 @@ def provenance() -> dict:
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}, {cores()} cores",
-        "packages": versions.installed(),
+        "packages": installed.versions(),
     }
 
 

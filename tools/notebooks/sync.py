@@ -9,10 +9,10 @@ from pathlib import Path
 
 import nbformat
 
-from tools import address, chapters, files
-from tools.address import Repository
-from tools.chapters import ROOT
-from tools.errors import UserError, command
+from tools.model import address, chapters, files
+from tools.model.address import Repository
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
 from tools.notebooks import normalise
 
 PROSE = ("CITATION.cff", "README.md", "CONTRIBUTING.md")

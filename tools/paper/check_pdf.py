@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 import pikepdf
 import pypdfium2
 
-from tools.errors import UserError, command
+from tools.model.errors import UserError, command
 from tools.paper import pages
 from tools.paper.pages import HEADING, classes, words
 

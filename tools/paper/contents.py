@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from tools import address
+from tools.model import address
 
 LEFT_OUT_PARTS = ("The class",)
 LEFT_OUT = ("book/what-will-it-take",)

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from unittest import mock
 
-from tools.errors import UserError
+from tools.model.errors import UserError
 from tools.paper import contents
 
 HERE = Path(__file__).parent

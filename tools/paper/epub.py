@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.chapters import ROOT
-from tools.errors import command
+from tools.model.chapters import ROOT
+from tools.model.errors import command
 from tools.paper import check_epub, contents, downloads, edition
 
 

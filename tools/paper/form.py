@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element
 
-from tools import files
+from tools.model import files
 from tools.paper import lines, pages
 from tools.paper.contents import HELPERS, SOLUTIONS, Contents, Part
 from tools.paper.pages import classes, new, replace, with_parents, words

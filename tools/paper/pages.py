@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 VOID = frozenset(("br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"))
 HEADING = re.compile(r"h([1-6])")

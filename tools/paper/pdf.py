@@ -6,9 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools import files
-from tools.chapters import ROOT
-from tools.errors import command
+from tools.model import files
+from tools.model.chapters import ROOT
+from tools.model.errors import command
 from tools.paper import check_pdf, contents, downloads, edition, one_page, printing
 from tools.paper.sheets import A4, E_READER, Sheet
 

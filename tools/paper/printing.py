@@ -7,7 +7,7 @@ from pathlib import Path
 import pikepdf
 from playwright.sync_api import Page, sync_playwright
 
-from tools.errors import UserError
+from tools.model.errors import UserError
 from tools.paper import check_pdf, pages
 from tools.paper.pages import HEADING, words
 from tools.paper.sheets import Sheet

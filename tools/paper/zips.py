@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.chapters import ROOT
-from tools.errors import UserError, command
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
 from tools.paper import archives, contents, downloads
 
 HTML = Path("_build", "html")

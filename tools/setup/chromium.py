@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.errors import UserError, command
+from tools.model.errors import UserError, command
 from tools.setup import installing
 
 COMMANDS = (

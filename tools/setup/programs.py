@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from tools.errors import UserError, command
+from tools.model.errors import UserError, command
 from tools.setup import installing
 
 PROGRAMS = ("git",)  # each in a Debian package of its own name

@@ -15,9 +15,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from tools import files
-from tools.chapters import ROOT
-from tools.errors import command
+from tools.model import files
+from tools.model.chapters import ROOT
+from tools.model.errors import command
 from tools.notebooks import form, sync
 from tools.paper import downloads
 

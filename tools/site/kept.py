@@ -11,7 +11,7 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from tools.errors import UserError, command
+from tools.model.errors import UserError, command
 
 
 def pack(folder: Path, file: Path) -> None:

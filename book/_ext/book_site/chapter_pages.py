@@ -29,9 +29,8 @@ from sphinx.util import logging
 from book_site import version_marks
 from book_site.cells import input_code, is_code_cell, rewrite
 from book_site.learner_form import LearnerForm
-from tools import address, chapters
-from tools.checks import outcomes
-from tools.errors import UserError
+from tools.model import address, chapters, outcomes
+from tools.model.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
 TITLED = re.compile(r"# @title (.+)")

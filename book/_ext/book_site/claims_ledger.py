@@ -24,10 +24,9 @@ from sphinx.util.docutils import SphinxDirective
 
 from book_site import version_marks
 from book_site.chapter_pages import link, sentence_nodes
-from tools import chapters
-from tools.checks import outcomes
 from tools.drift import machines, versions
-from tools.errors import UserError
+from tools.model import chapters, outcomes
+from tools.model.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
 COLOURS = re.compile(r"\x1b\[[\d;]*m")

@@ -24,7 +24,7 @@ from sphinx.application import Sphinx
 
 from book_site.claims_ledger import Entry
 from book_site.proved_list import Proved, ProvedList, fields_problem, proved
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 DATE = re.compile(r"(read )?(\d{4})(?:-(0[1-9]|1[0-2])(?:-(0[1-9]|[12]\d|3[01]))?)?")
 

@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
-from tools import address
+from tools.model import address
 from tools.paper import downloads
 
 # What a file is, by the end of its name, in the order in which readers see them.

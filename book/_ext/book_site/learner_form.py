@@ -1,7 +1,7 @@
 """Proofs and solutions are folded, and a question waits for the reader's guess.
 
 Everything is open in the HTML, so that paper and readers without JavaScript have it
-all; `site.css` and `site.js` fold it. `tools/questions.py` says how a question is
+all; `site.css` and `site.js` fold it. `tools/model/questions.py` says how a question is
 written in a notebook.
 
 - The code of a claim stands in a fold below the claim's sentence.
@@ -22,7 +22,7 @@ from docutils import nodes
 from sphinx.util import logging
 
 from book_site.cells import input_code, is_code_cell, rewrite
-from tools import chapters, questions
+from tools.model import chapters, questions
 
 LOGGER = logging.getLogger(__name__)
 TITLE = re.compile(r"^# @title (.*)\n", re.MULTILINE)

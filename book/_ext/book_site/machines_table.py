@@ -18,9 +18,9 @@ from sphinx.util.docutils import SphinxDirective
 from book_site.chapter_pages import link, sentence_nodes
 from book_site.claims_ledger import MARK, counted, entries, readable, short
 from book_site.version_marks import joined, listed
-from tools.checks import outcomes
 from tools.drift import machines
-from tools.errors import UserError
+from tools.model import outcomes
+from tools.model.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
 HEAD = ("Machine", "Processor or versions", "Date", "Held", "Broken", "Not checked")

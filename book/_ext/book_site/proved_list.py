@@ -20,8 +20,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from book_site.chapter_pages import link, sentence_nodes
 from book_site.claims_ledger import Entry, entries
-from tools import chapters
-from tools.errors import UserError
+from tools.model import chapters
+from tools.model.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 from book_site.run_menu import places
-from tools import address
+from tools.model import address
 
 EXAMPLE = "notebooks/04-place-operations"  # a chapter, for `run_here`
 CLONE = """\

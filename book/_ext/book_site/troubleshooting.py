@@ -23,7 +23,7 @@ from sphinx.application import Sphinx
 
 from book_site.claims_ledger import Entry
 from book_site.proved_list import Proved, ProvedList, fields_problem, proved
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 THREAD = re.compile(r"https://github\.com/[^/]+/([^/]+)/(?:issues|pull)/(\d+).*")
 REQUIRED = {"claim", "cause", "fix"}

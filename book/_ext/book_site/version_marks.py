@@ -14,10 +14,9 @@ from docutils import nodes
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
-from tools import chapters
-from tools.checks import outcomes
 from tools.drift import versions
-from tools.errors import UserError
+from tools.model import chapters, outcomes
+from tools.model.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
 SECTION = "versions"  # the anchor of the table

@@ -32,9 +32,9 @@ from sphinx.util.docutils import SphinxDirective
 from book_site.claims_ledger import MARK as LEDGER
 from book_site.claims_ledger import counted, readable
 from book_site.version_marks import listed
-from tools import address, chapters, files
 from tools.drift import claims, releases
-from tools.errors import UserError
+from tools.model import address, chapters, files
+from tools.model.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
 MARK = "what-changed"  # the metadata of a page with the choice

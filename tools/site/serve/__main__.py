@@ -7,8 +7,8 @@ import socket
 import sys
 from pathlib import Path
 
-from tools.chapters import ROOT
-from tools.errors import UserError, command
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
 
 HOST = "127.0.0.1"
 

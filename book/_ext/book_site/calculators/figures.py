@@ -11,8 +11,8 @@ import ast
 from pathlib import Path
 from typing import Any
 
-from tools import chapters
-from tools.errors import UserError
+from tools.model import chapters
+from tools.model.errors import UserError
 
 CARDS = Path("snippets", "gpu_compiler.py")
 LINKS = Path("notebooks", "18-eight-gpus-you-do-not-have.ipynb")

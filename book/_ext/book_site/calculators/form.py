@@ -25,7 +25,7 @@ from book_site.calculators import figures as sources
 from book_site.calculators.fields import Choice, Field, Number, fields
 from book_site.calculators.formulas import CALCULATORS
 from book_site.calculators.result import Result
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 MARK = "calculators"  # the metadata of a page that holds one
 SCRIPT = "calculators.js"

@@ -20,7 +20,7 @@ from sphinx.util.docutils import SphinxDirective
 from benchmarks import compiled
 from benchmarks import results as files
 from book_site.measured import cards, figures, page
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 FOLDER = Path("_build", "measured")  # below the source, for the figures
 

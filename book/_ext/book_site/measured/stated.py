@@ -18,9 +18,9 @@ from sphinx.errors import ExtensionError
 
 from benchmarks import results
 from book_site.measured import report
-from tools import chapters
-from tools.chapters import ROOT
-from tools.errors import UserError
+from tools.model import chapters
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
 
 PAGE = "book/measured-results.html"
 SECTION = "On a GPU"

@@ -15,7 +15,7 @@ from pathlib import Path
 import tinycss2
 from tinycss2 import ast
 
-from tools.errors import UserError
+from tools.model.errors import UserError
 
 IMPORT = re.compile(r'@import "([^"]+)";')
 VARIABLE = re.compile(r"var\(\s*(--[\w-]+)")

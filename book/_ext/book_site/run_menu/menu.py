@@ -10,8 +10,8 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from book_site.run_menu import places, program
-from tools import address
-from tools.errors import UserError
+from tools.model import address
+from tools.model.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
 SUFFIX = ".ipynb"

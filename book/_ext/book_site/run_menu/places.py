@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from urllib.parse import urlencode
 
-from tools.address import Repository
+from tools.model.address import Repository
 
 FOLDER = "run"  # of the programs, below the site's address
 

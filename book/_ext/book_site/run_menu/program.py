@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from book_site.run_menu import open_notebook, places
-from tools import files
-from tools.address import Repository
+from tools.model import files
+from tools.model.address import Repository
 from tools.notebooks import needs
 
 COMPILER_WHEELS = Path("snippets", "compiler_wheels.py")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from tools import files
-from tools.chapters import ROOT
-from tools.errors import UserError, command
+from tools.model import files
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
 
 COLAB = "https://colab.research.google.com/github"
 OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})"
@@ -124,7 +124,7 @@ def set_address(root: Path, url: str, branch: str | None = None) -> Repository:
 def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     """Show the repository's addresses, or change them."""
     parser = argparse.ArgumentParser(
-        prog="python -m tools.address", description=main.__doc__
+        prog="python -m tools.model.address", description=main.__doc__
     )
     parser.add_argument("--set", metavar="URL", help="the new address, for _config.yml")
     parser.add_argument("--branch", help="with --set: the branch that links point to")

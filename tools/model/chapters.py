@@ -1,8 +1,9 @@
-"""What a chapter is: a notebook's file, number, set-up cell, claims and outputs."""
+"""What a chapter is: a notebook's file, number, title, claims and outputs."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 import warnings
@@ -10,9 +11,9 @@ from pathlib import Path
 
 import nbformat
 
-from tools.errors import UserError
+from tools.model.errors import UserError
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CLAIM = "# Claim:"
 SETUP = re.compile(r"(%%.*\n)?# @title Set-up")
 NAME = re.compile(r"(?P<number>\d\d)-[a-z0-9]+(-[a-z0-9]+)*\.ipynb")
@@ -150,3 +151,58 @@ def has_text_output(cell: nbformat.NotebookNode) -> bool:
 def is_compared(cell: nbformat.NotebookNode) -> bool:
     """Whether nbval compares the cell's stored output with a fresh one."""
     return "nbval-ignore-output" not in tags(cell)
+
+
+@dataclasses.dataclass(frozen=True)
+class Chapter:
+    """A chapter, read from its notebook."""
+
+    path: Path
+    notebook: nbformat.NotebookNode
+
+    @property
+    def cells(self) -> list[nbformat.NotebookNode]:
+        """The notebook's cells."""
+        return self.notebook.cells
+
+    @functools.cached_property
+    def number(self) -> int:
+        """The number at the start of the file's name."""
+        return chapter_number(self.path)
+
+    @property
+    def title(self) -> str:
+        """The first heading, without the number that the site puts in front."""
+        lines = self.cells[0].source.splitlines() if self.cells else []
+        return next((x[2:].strip() for x in lines if x.startswith("# ")), "")
+
+    @functools.cached_property
+    def claims(self) -> list[Claim]:
+        """The chapter's claims, in order."""
+        return claims(self.path, self.notebook)
+
+
+@functools.lru_cache(maxsize=64)
+def _chapter(path: Path, *version: int) -> Chapter:
+    """The chapter in a file of this size and time."""
+    return Chapter(path, read(path))
+
+
+def chapter(path: Path) -> Chapter:
+    """Read a chapter; a file that has not changed is read once in a process.
+
+    Raises:
+        UserError: the file is missing or broken.
+    """
+    known = path.stat() if path.exists() else None
+    version = (known.st_mtime_ns, known.st_size) if known else ()
+    return _chapter(path, *version)
+
+
+def book(root: Path = ROOT) -> list[Chapter]:
+    """All chapters, in the order of their numbers.
+
+    Raises:
+        UserError: a chapter is broken.
+    """
+    return [chapter(path) for path in chapter_paths(root)]

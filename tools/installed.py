@@ -10,7 +10,7 @@ ENGINES = ("tensorflow", "keras", "jax", "torch", "openvino", "numpy")
 VARIANTS = {"tensorflow": ("tensorflow", "tensorflow-cpu")}
 
 
-def installed(names: Iterable[str] = ENGINES) -> dict[str, str]:
+def versions(names: Iterable[str] = ENGINES) -> dict[str, str]:
     """The versions of packages beside this program, of those that are there.
 
     Args:

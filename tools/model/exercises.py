@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import nbformat
 
-from tools import chapters
-from tools.notebooks.assertions import unasserted
+from tools.model import chapters
+from tools.model.assertions import unasserted
 
 SECTION = "Exercises"
 FEWEST = 3

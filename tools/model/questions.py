@@ -18,7 +18,7 @@ import nbformat
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tools import chapters
+from tools.model import chapters
 
 PREDICT = "predict"
 ANSWER = re.compile(r"^# Answer: (.*)$", re.MULTILINE)

@@ -1,17 +1,43 @@
-"""How many processes may work here: one a core, as far as memory goes."""
+"""What this machine is, and how many processes may work on it."""
 
 from __future__ import annotations
 
+import os
+import platform
+import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 
-from tools.processor import cores
-
 MEMORY_OF_ONE = 3 * 2**30  # bytes: a chapter with TensorFlow, JAX and PyTorch in use
 TOP = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")  # which control groups this process is in
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def processor() -> dict:
+    """The CPU: name, how many cores this process may use, memory in bytes."""
+    name = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        found = re.search(r"^model name\s*:\s*(.+)$", information.read_text(), re.M)
+        name = found[1] if found else name
+    elif platform.system() == "Darwin":
+        ask = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        name = subprocess.run(ask, capture_output=True, text=True).stdout or name
+    found = {"name": " ".join(name.split()), "cores": cores()}
+    names = getattr(os, "sysconf_names", {})
+    if "SC_PHYS_PAGES" in names:
+        found["memory_bytes"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return found
 
 
 def limits(own: Path = OWN, top: Path = TOP) -> Iterator[int]:
@@ -52,7 +78,7 @@ def memory() -> int:
     return min(psutil.virtual_memory().available, *limits(), 2**63)
 
 
-def count(memory_of_one: int = MEMORY_OF_ONE) -> int:
+def workers(memory_of_one: int = MEMORY_OF_ONE) -> int:
     """How many processes: at least one, even where memory is short.
 
     Args:
