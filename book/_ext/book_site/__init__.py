@@ -22,7 +22,6 @@ MODULES = (
     "measured.directive",
     "measured.fold",
     "measured.stated",
-    "other_pages",
     "page_description",
     "paper_builder",
     "quick_pages.highlighting",
