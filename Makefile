@@ -46,11 +46,11 @@ $(SITE)/index.html: _build/.anew $(PAGES) $(wildcard .git/logs/HEAD _build/downl
 _build/.anew: $(CONF) _toc.yml $(OTHERS) $(VENV)/.installed
 	@rm -rf $(SITE) _build/.doctrees && touch $@
 
-# Jupyter Book's settings for Sphinx, which takes the paths in them from here.
+# Jupyter Book's settings for Sphinx; paths in them count from here, not from their file.
 $(CONF): _config.yml
 	@$(INSTALL) book
-	@mkdir -p $(@D) && ln -sfn ../../book $(@D)/book
-	@$(BIN)/jupyter-book config sphinx . >/dev/null && mv conf.py $@
+	@mkdir -p $(@D) && $(BIN)/jupyter-book config sphinx . >/dev/null && mv conf.py $@
+	@echo 'def setup(app): app.confdir = app.srcdir' >>$@
 
 serve: $(CONF) ## show the site and build it again after each change [PORT=8000]
 	@$(INSTALL) book

@@ -2,7 +2,6 @@
 
 import ast
 import importlib.metadata
-import os
 import sys
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from tools.model.chapters import ROOT
-from tools.setup import gpu_compiler
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the wheels are for Linux")
 
@@ -52,49 +50,6 @@ def test_the_wheels_suit_jax_and_an_old_jax_gets_a_newer_one_beside_them(
     assert folder == Path(sys.prefix, "share", f"xla-for-gpus-{version}")
     assert found[:-1] == [f"{name}=={version}" for name in names]
     assert found[-1].startswith("nvidia-cuda-nvcc-cu12==")  # it has ptxas
-
-
-# --- installing them ------------------------------------------------------------------
-
-
-@pytest.fixture
-def installer(tmp_path, monkeypatch):
-    """The installer with a folder of its own; what uv was told, and its status."""
-    folder, told, status = tmp_path / "gpu-compiler-1", [], [0]
-    (tmp_path / "wheels.py").write_text(
-        f"compiler_wheels = lambda: ({str(folder)!r}, ['a==1', 'b==1'])"
-    )
-    monkeypatch.setattr(gpu_compiler, "SNIPPET", tmp_path / "wheels.py")
-    monkeypatch.setattr(sys, "platform", "linux")
-
-    def uv(words):
-        told.append(words)
-        Path(words[words.index("--target") + 1]).mkdir()
-        return status[0]
-
-    monkeypatch.setattr(gpu_compiler.uv, "main", uv)
-    return folder, told, status
-
-
-def test_the_compiler_is_installed_once_into_its_own_folder(installer):
-    folder, told, _ = installer
-    assert gpu_compiler.main([sys.executable]) == gpu_compiler.main([]) == 0
-    assert folder.is_dir() and len(told) == 1
-    assert told[0][-2:] == ["a==1", "b==1"] and "--no-deps" in told[0]
-
-
-def test_an_installation_that_fails_leaves_nothing_that_looks_like_one(installer):
-    folder, told, status = installer
-    status[0] = 2
-    assert gpu_compiler.main([]) == 2 and not folder.exists()
-    status[0] = 0
-    assert gpu_compiler.main([]) == 0 and folder.exists() and len(told) == 2
-
-
-def test_nothing_is_installed_where_there_are_no_such_wheels(installer, monkeypatch):
-    folder, told, _ = installer
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert gpu_compiler.main([]) == 0 and not told and not folder.exists()
 
 
 # --- %%compiler and %%here ------------------------------------------------------------
@@ -328,4 +283,4 @@ def test_a_wrong_question_gets_a_clear_answer(ask, source, message):
 def test_the_chapters_find_the_compiler_that_the_tests_installed(wheels):
     """Without it the chapters' claims would be green and not checked."""
     folder, _ = wheels()
-    assert folder.is_dir(), f"Fix: python -m tools.setup.gpu_compiler ({os.name})"
+    assert folder.is_dir(), "Fix: sh tools/install.sh all"

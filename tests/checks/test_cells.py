@@ -4,19 +4,16 @@ import dataclasses
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import xml.etree.ElementTree
 from pathlib import Path
-from types import SimpleNamespace
 
 import notebook_factory as factory
 import psutil
 import pytest
 from nbformat import v4
 
-from tools.checks import cells, summary
 from tools.model import chapters, outcomes
 
 ADDRESS = "0x7f00deadbeef"
@@ -260,28 +257,6 @@ def test_the_summary_of_a_healthy_run(healthy):
     assert times and set(times.groups()) == {"01-healthy", "02-other"}, slowest
 
 
-def test_the_summary_names_cells_that_took_long(tmp_path):
-    root = factory.make_house(tmp_path)
-    path = chapters.chapter_paths(root)[0]
-    code = [i for i, c in enumerate(chapters.read(path).cells) if c.cell_type == "code"]
-    options = SimpleNamespace(rootpath=root, getoption=lambda name, default: default)
-    book = summary.Summary(options)
-    for index, seconds in zip(code, (20.0, 21.0), strict=False):
-        book.pytest_runtest_logreport(
-            SimpleNamespace(
-                duration=seconds,
-                user_properties=[
-                    ("notebook", path.relative_to(root).as_posix()),
-                    ("cell", str(index)),
-                    ("outcome", outcomes.HELD),
-                    ("reason", ""),
-                ],
-            )
-        )
-    long = [line for line in book.lines() if line.startswith("over 20 s")]
-    assert len(long) == 1 and "cell " in long[0] and long[0].endswith(": 21 s"), long
-
-
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
@@ -399,37 +374,3 @@ def test_few_claims_of_the_book_were_not_checked_when_they_were_stored():
             if outcomes.reasons(notebook.cells[claim.cell].outputs):
                 unchecked.append(f"{claim.label} {claim.sentence}")
     assert len(unchecked) <= claims / 50, "\n".join(unchecked)
-
-
-@pytest.fixture
-def dying(monkeypatch):
-    """Have the first kernels die as they start: those started, and how many die."""
-    started, deaths = [], [1]
-
-    class Manager(cells.KernelManager):
-        def start_kernel(self, **settings):
-            super().start_kernel(**settings)
-            started.append(self.provisioner.pid)
-            if len(started) <= deaths[0]:
-                os.kill(self.provisioner.pid, signal.SIGKILL)
-
-    monkeypatch.setattr(cells, "KernelManager", Manager)
-    return started, deaths
-
-
-def test_a_kernel_that_dies_as_it_starts_is_started_again(dying):
-    started, _ = dying
-    kernel = cells.Kernel("python3", ".", 60)
-    try:
-        assert kernel.is_alive() and len(started) == 2
-    finally:
-        kernel.stop()
-
-
-def test_a_kernel_that_always_dies_is_an_error_and_leaves_nothing(dying):
-    started, deaths = dying
-    deaths[0] = 9
-    with pytest.raises(RuntimeError, match="died"):
-        cells.Kernel("python3", ".", 60)
-    assert len(started) == cells.STARTS
-    assert not any(map(psutil.pid_exists, started))
