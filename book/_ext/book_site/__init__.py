@@ -18,7 +18,6 @@ MODULES = (
     "download_links",
     "formulas",
     "landing_page",
-    "machines_table",
     "measured.directive",
     "measured.fold",
     "measured.stated",
@@ -29,7 +28,6 @@ MODULES = (
     "run_menu.menu",
     "site_address",
     "troubleshooting",
-    "what_changed",
 )
 
 
