@@ -8,7 +8,7 @@
 # 04-place-operations.ipynb tests/checks" has pytest run these alone, and PYTEST_ARGS="-x
 # -k xla" hands options on to it.
 .DEFAULT_GOAL := help
-.PHONY: help book serve pdf epub zip test claims lint tests lab sync refresh measure machines versions release assignments grade constraints clean
+.PHONY: help book serve pdf epub zip test claims lint tests lab sync refresh measure versions assignments grade constraints clean
 VENV ?= .venv
 export VENV
 BIN := $(VENV)/bin
@@ -24,8 +24,8 @@ SITE := _build/html
 CONF := _build/conf/conf.py
 SPHINX := -c $(dir $(CONF)) -j auto -n -q
 FILES := -type f ! -path '*/.*' ! -path '*/__pycache__/*' ! -name '* *'
-PAGES := $(shell find book/[!_]* notebooks benchmarks/results $(FILES))
-OTHERS := $(shell find book/_* benchmarks grading snippets tools $(FILES) ! -path '*/results/*')
+PAGES := $(shell find book/[!_]* notebooks assignments/*.ipynb */results */*/results $(FILES) 2>/dev/null)
+OTHERS := $(shell find book/_* constraints grading snippets tools requirements*.txt $(FILES) ! -path '*/results/*' 2>/dev/null)
 
 book: ## build the site; all it needs is installed into .venv
 	@$(INSTALL) book
@@ -75,7 +75,7 @@ PARTS := claims lint book tests
 test: ## run all checks: the claims, lint, the site, the tests [SLOW=1 TESTS= PYTEST_ARGS=]
 	@$(INSTALL) all
 ifdef TESTS
-	@$(call PYTEST,$(if $(findstring .ipynb,$(TESTS)),claims,tests)) $(TESTS) $(PYTEST_ARGS)
+	@$(call PYTEST,$(if $(filter notebooks%,$(TESTS)),claims,tests)) $(TESTS) $(PYTEST_ARGS)
 else
 	@red=""; for part in $(PARTS); do \
 		echo && echo "== $$part ==" && $(MAKE) --no-print-directory $$part || red="$$red $$part"; \
@@ -84,13 +84,13 @@ else
 endif
 
 claims: ## execute the notebooks: outputs are compared, claims are asserted
-	@$(INSTALL) all
 	@rm -f _build/reports/claims.*
+	@$(INSTALL) all
 	@$(call PYTEST,claims) notebooks $(PYTEST_ARGS)
 
 tests: ## test the tools, the site and the grader [SLOW=1 PYTEST_ARGS=]
-	@$(INSTALL) all
 	@rm -f _build/reports/tests.*
+	@$(INSTALL) all
 	@$(call PYTEST,tests) tests $(if $(SLOW),,-m "not slow") $(PYTEST_ARGS)
 
 lint: ## check code, spelling, the notebooks' form and the workflows
@@ -124,18 +124,11 @@ measure: ## measure this machine for What a GPU would give [ARGS=--quick or --co
 	@$(INSTALL) all
 	@$(RUN) benchmarks $(ARGS)
 
-machines: ## run the claims as other machines would [ROWS="one-core older"]
-	@$(INSTALL) all
-	@exec $(RUN) tools.drift.machines $(ROWS)
-
-versions: ## run the claims with older versions [SETS="keras-3.13 colab" ARGS=--help]
-	@$(INSTALL) all
-	@exec $(RUN) tools.drift.versions $(SETS) $(ARGS)
-
-release: ## keep the claims as those of a release, and say how to publish it: NAME=2026.11
-	@test -n "$(NAME)" || { echo "error: which release? Fix: make release NAME=2026.11" >&2; exit 1; }
-	@$(INSTALL) all
-	@$(RUN) tools.drift.releases '$(NAME)' $(ARGS)
+versions: ## run the claims with the versions of a set and record what holds: SET=colab
+	@test -f "constraints/$(SET).txt" || { echo "error: which versions? Fix: make versions SET=colab (or another of constraints/sets.yml)" >&2; exit 1; }
+	-@$(MAKE) --no-print-directory claims CONSTRAINTS=constraints/$(SET).txt VENV=_build/$(SET) PYTEST_ARGS="--nbval-lax $(PYTEST_ARGS)"
+	@$(INSTALL) book
+	@$(RUN) tools.versions $(SET)
 
 assignments: ## make the students' notebooks from assignments/masters
 	@$(INSTALL) all

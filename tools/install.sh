@@ -128,6 +128,7 @@ case $words in *all*) apt_install $debian ;; esac
 if ! install "$@" >"$log" 2>&1; then
     ! grep -Eq 'Failed to fetch|connection broken|Max retries exceeded' "$log" ||
         fail "the package index cannot be reached. Fix: connect to the network, then run make again (all that was said: $log)"
-    fail "$(grep -iE -A1 '^ *(error:|×|.*cause:)' "$log" | tr -s '\n ' ' ' | tail -c 400). Fix: see $log"
+    cause=$(grep -iE -A1 '^ *(error:|×|.*cause:)' "$log" | tr -s '\n ' ' ' | tail -c 400)
+    fail "the packages cannot be installed: ${cause:-$(tail -n 1 "$log")}. Fix: see $log"
 fi
 for word in $words; do echo "$word" >>"$stamp"; done

@@ -1,0 +1,200 @@
+"""What `make` does: it installs once, runs every part, and says what is red."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tools.model.chapters import ROOT
+
+# A Python that notes what is to be installed, or what is to be run.
+PYTHON = """#!/bin/sh
+case "$*" in
+*"uv pip install"*) echo "$@" >>calls; echo "$UV_SAYS"; exit "${UV_STATUS:-0}" ;;
+*"pip install"* | *"pip config"*) exit ;;
+*"exec(open("*) echo the-compiler wheel==1; exit ;;
+-c*) exec REAL "$@" ;;
+-m*) mkdir -p _build/html; shift; echo "$@" >>ran ;;
+esac
+case " $RED " in *" $1 "*) exit 1 ;; esac
+"""
+OUTER = ("CONSTRAINTS", "MAKE", "MFLAGS", "PIP_", "PYTEST", "PYTHON", "TESTS", "UV_")
+
+
+def program(path, text):
+    """Write a file that can be run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def ready(house):
+    """A house in whose environment every program only notes that it is called."""
+    program(house / ".venv/bin/python", PYTHON.replace("REAL", sys.executable))
+    for name in ("actionlint", "shellcheck", "zizmor"):
+        program(house / ".venv/bin" / name, f"#!/bin/sh\necho {name} >>ran\n")
+    (house / ".venv/share/the-compiler").mkdir(parents=True)
+    (house / ".ci").mkdir()
+    (house / ".github").mkdir()
+    (house / "snippets/compiler_wheels.py").touch()
+    return house
+
+
+def run(house, *words, **environment):
+    """Run a command in a house, free of what an outer make or pip set."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(OUTER)}
+    kept |= {"CONSTRAINTS": "constraints/latest.txt"} | environment
+    return subprocess.run(words, cwd=house, env=kept, capture_output=True, text=True)
+
+
+def install(house, *words, **environment):
+    return run(house, "sh", "tools/install.sh", *words, **environment)
+
+
+def lines(path):
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def the_error(result):
+    """The one line that says what is wrong; a line may say that it is installing."""
+    assert result.returncode != 0
+    said = [x for x in result.stderr.splitlines() if not x.startswith("installing ")]
+    assert len(said) == 1 and "Fix: " in said[0], said
+    return said[0]
+
+
+# Installing
+
+
+def test_what_is_installed_is_not_installed_again(ready):
+    install(ready, "book")
+    (call,) = lines(ready / "calls")
+    assert call.endswith(
+        "--requirement requirements-book.txt --constraint constraints/latest.txt"
+    )
+    install(ready, "book")
+    assert len(lines(ready / "calls")) == 1
+    install(ready, "all")
+    install(ready, "book", "lint", "paper")  # all is more than these
+    assert len(lines(ready / "calls")) == 2
+    (ready / "constraints/latest.txt").write_text("keras==3.15.1\n")
+    install(ready, "book")
+    assert len(lines(ready / "calls")) == 3
+
+
+def test_the_newest_versions_are_those_without_constraints(ready):
+    install(ready, "book")
+    install(ready, "book", CONSTRAINTS="")
+    assert lines(ready / "calls")[1].endswith("--requirement requirements-book.txt")
+    error = the_error(install(ready, "book", CONSTRAINTS="constraints/none.txt"))
+    assert "there is no file constraints/none.txt" in error
+
+
+def test_a_failing_installation_is_one_line_and_tried_again(ready):
+    said = "error: No solution found\n  cause: there is no version of x"
+    for _ in range(2):
+        error = the_error(install(ready, "book", UV_STATUS="1", UV_SAYS=said))
+        assert "No solution found cause: there is no version of x" in error
+    assert len(lines(ready / "calls")) == 2
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.14"])
+def test_a_python_without_tensorflow_is_refused(house, tmp_path, version):
+    python = program(tmp_path / "a stub/python", f"#!/bin/sh\necho {version}\n")
+    error = the_error(install(house, "book", PYTHON=str(python)))
+    assert "is no Python 3.11 to 3.13 with the module venv" in error
+    assert not (house / ".venv").exists()
+
+
+def test_no_python_at_all_is_one_line(house):
+    assert "Fix: install one" in the_error(install(house, "book", PYTHON="/nowhere"))
+
+
+def test_a_broken_environment_is_refused(house):
+    (house / ".venv").mkdir()
+    assert "Fix: rm -r .venv" in the_error(install(house, "book"))
+
+
+@pytest.mark.slow
+def test_no_network_is_one_line(house):
+    (house / "snippets/compiler_wheels.py").touch()
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "1"}
+    nowhere |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
+    error = the_error(install(house, "book", PYTHON=sys.executable, **nowhere))
+    assert "the package index cannot be reached. Fix: connect to the network" in error
+
+
+# The checks
+
+
+def parts_begun(house):
+    """Which modules ran, in their order."""
+    return [line.split()[0] for line in lines(house / "ran")]
+
+
+@pytest.mark.parametrize("red", ["", "pytest", "ruff sphinx"])
+def test_a_red_part_keeps_no_other_from_running(ready, red):
+    program(ready / ".venv/bin/jupyter-book", "#!/bin/sh\ntouch conf.py\n")
+    result = run(ready, "make", "test", RED=red)
+    ran = parts_begun(ready)
+    assert [x for x in ran if x in ("pytest", "codespell_lib", "sphinx")] == [
+        *("pytest", "codespell_lib", "sphinx", "pytest")
+    ]
+    assert "zizmor" in ran
+    last = {"": "", "pytest": "red: claims tests", "ruff sphinx": "red: lint book"}
+    assert result.returncode == (2 if red else 0), result.stderr
+    assert last[red] in result.stderr
+    assert ("all is green" in result.stdout) == (not red)
+
+
+def test_some_tests_can_be_chosen(ready):
+    run(ready, "make", "test", "TESTS=notebooks/05-tiny.ipynb", "PYTEST_ARGS=-k 'a b'")
+    (line,) = lines(ready / "ran")
+    assert line.endswith("reports/claims.xml notebooks/05-tiny.ipynb -k a b")
+
+
+def test_what_is_slow_runs_if_it_is_asked_for(ready):
+    run(ready, "make", "tests")
+    run(ready, "make", "tests", "SLOW=1")
+    quick, slow = lines(ready / "ran")
+    assert quick.endswith("tests -m not slow") and slow.endswith("tests")
+
+
+# What CI calls. Only root can become another user, so it runs among stand-ins.
+
+STAND_INS = {
+    "id": "echo $ID",
+    "useradd": 'mkdir -p "$FAKE/home"',
+    "userdel": "",
+    "chown": "",
+    "runuser": 'touch "$FAKE/became a user"; exit $STATUS',
+    "rm": "",
+}
+
+
+@pytest.mark.parametrize("status", ["0", "2"])
+def test_ci_as_root_runs_the_checks_as_a_user_in_a_copy(house, tmp_path, status):
+    shutil.copytree(ROOT / ".ci", house / ".ci")
+    script = (house / ".ci/run").read_text()
+    (house / ".ci/run").write_text(script.replace("/home/$user", "$FAKE/home"))
+    program(house / "tools/install.sh", "#!/bin/sh\n")
+    subprocess.run(["git", "init", "-q"], cwd=house, check=True)
+    for name, text in STAND_INS.items():
+        program(tmp_path / "programs" / name, f"#!/bin/bash\n{text}\n")
+    result = run(
+        house,
+        ".ci/run",
+        ID="0",
+        STATUS=status,
+        FAKE=str(tmp_path),
+        PATH=f"{tmp_path / 'programs'}:{os.environ['PATH']}",
+    )
+    assert (tmp_path / "became a user").exists(), result.stderr
+    assert (tmp_path / "home/book/Makefile").exists()
+    assert re.search(r"the checks run as book-\d+ in ", result.stderr)
+    assert (result.returncode == 0) == (status == "0") or "pytest" in result.stderr
