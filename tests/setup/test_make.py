@@ -1,14 +1,10 @@
 """What `make` does: it installs once, runs every part, and says what is red."""
 
 import os
-import re
-import shutil
 import subprocess
 import sys
 
 import pytest
-
-from tools.model.chapters import ROOT
 
 # A Python that notes what is to be installed, or what is to be run.
 PYTHON = """#!/bin/sh
@@ -163,38 +159,3 @@ def test_what_is_slow_runs_if_it_is_asked_for(ready):
     run(ready, "make", "tests", "SLOW=1")
     quick, slow = lines(ready / "ran")
     assert quick.endswith("tests -m not slow") and slow.endswith("tests")
-
-
-# What CI calls. Only root can become another user, so it runs among stand-ins.
-
-STAND_INS = {
-    "id": "echo $ID",
-    "useradd": 'mkdir -p "$FAKE/home"',
-    "userdel": "",
-    "chown": "",
-    "runuser": 'touch "$FAKE/became a user"; exit $STATUS',
-    "rm": "",
-}
-
-
-@pytest.mark.parametrize("status", ["0", "2"])
-def test_ci_as_root_runs_the_checks_as_a_user_in_a_copy(house, tmp_path, status):
-    shutil.copytree(ROOT / ".ci", house / ".ci")
-    script = (house / ".ci/run").read_text()
-    (house / ".ci/run").write_text(script.replace("/home/$user", "$FAKE/home"))
-    program(house / "tools/install.sh", "#!/bin/sh\n")
-    subprocess.run(["git", "init", "-q"], cwd=house, check=True)
-    for name, text in STAND_INS.items():
-        program(tmp_path / "programs" / name, f"#!/bin/bash\n{text}\n")
-    result = run(
-        house,
-        ".ci/run",
-        ID="0",
-        STATUS=status,
-        FAKE=str(tmp_path),
-        PATH=f"{tmp_path / 'programs'}:{os.environ['PATH']}",
-    )
-    assert (tmp_path / "became a user").exists(), result.stderr
-    assert (tmp_path / "home/book/Makefile").exists()
-    assert re.search(r"the checks run as book-\d+ in ", result.stderr)
-    assert (result.returncode == 0) == (status == "0") or "pytest" in result.stderr
