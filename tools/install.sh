@@ -29,20 +29,15 @@ apt_install() {
         >>"$log" 2>&1 || echo "note: apt-get cannot install all of $* (see $log)" >&2
 }
 
-# The version of a Python that can make a virtual environment; nothing if it cannot.
-version() {
-    "$1" -c 'import ensurepip, sys, venv; print("%d.%d" % sys.version_info[:2])' \
-        2>/dev/null || true
-}
-
 # Print the first Python that suits: $PYTHON, or else one of the usual names.
 find_python() {
     set -- python3.13 python3.12 python3.11 python3 /usr/bin/python3
     [ -z "${PYTHON:-}" ] || set -- "$PYTHON"
     for candidate; do
-        case $(version "$candidate") in
-        3.11 | 3.12 | 3.13) echo "$candidate" && return ;;
-        esac
+        if "$candidate" -c 'import ensurepip, sys, venv
+sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
+            echo "$candidate" && return
+        fi
     done
 }
 

@@ -98,11 +98,12 @@ def test_a_title_that_another_page_shows_is_changed_there(book, page):
 
 
 def test_a_broken_page_is_red_until_it_is_mended(book, page):
-    page.write_text("# Welcome\n\n{ref}`nowhere` $\\nosuch{x}$\n")
+    page.write_text("# Welcome\n\n{ref}`nowhere` {what}`no` $\\nosuch{x}$\n")
     for _ in range(2):
         done = make(book)
         assert done.returncode != 0
         assert "welcome.md:3: WARNING: undefined label: 'nowhere'" in done.stderr
+        assert 'Unknown interpreted text role "what"' in done.stderr
         assert "the formula \\nosuch{x} cannot be shown" in done.stderr
         assert not (book / "_build/html").exists()
 

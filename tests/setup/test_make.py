@@ -99,9 +99,13 @@ def test_a_failing_installation_is_one_line_and_tried_again(ready):
     assert len(lines(ready / "calls")) == 2
 
 
-@pytest.mark.parametrize("version", ["3.10", "3.14"])
+@pytest.mark.parametrize("version", [(3, 10), (3, 14)])
 def test_a_python_without_tensorflow_is_refused(house, tmp_path, version):
-    python = program(tmp_path / "a stub/python", f"#!/bin/sh\necho {version}\n")
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import sys\nsys.version_info = {version}\n"
+    )
+    words = f'PYTHONPATH="{tmp_path}" exec {sys.executable} "$@"'
+    python = program(tmp_path / "a stub/python", f"#!/bin/sh\n{words}\n")
     error = the_error(install(house, "book", PYTHON=str(python)))
     assert "is no Python 3.11 to 3.13 with the module venv" in error
     assert not (house / ".venv").exists()
