@@ -101,14 +101,6 @@ def test_a_new_address_reaches_all_links(house):
     assert sync.sync(house, check=True) == []
 
 
-def test_a_renamed_notebook_gets_its_own_link(house):
-    path = path_of(house).rename(house / "notebooks" / "06-small.ipynb")
-    sync.sync(house)
-    cells = factory.load(path).cells
-    assert "/notebooks/06-small.ipynb)**" in cells[0].source
-    assert any("**6.1** one and one" in cell.source for cell in cells)
-
-
 def test_a_missing_colab_line_is_written_below_the_title(house):
     notebook = factory.chapter()
     whole = notebook.cells[0].source
@@ -137,14 +129,6 @@ def test_the_list_of_claims_follows_the_claims(house):
         "",
         "</details>",
     ]
-
-
-def test_outputs_of_other_cells_stay(house):
-    address.set_address(house, OTHER)
-    before = [cell.get("outputs") for cell in factory.load(path_of(house)).cells]
-    sync.sync(house)
-    after = [cell.get("outputs") for cell in factory.load(path_of(house)).cells]
-    assert after == before
 
 
 def test_a_new_address_reaches_the_assignments(house):
