@@ -21,7 +21,6 @@ from tools.model.chapters import ROOT
 from tools.notebooks import refresh
 
 SNIPPETS = ROOT / "snippets"
-COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
 
 def snippet(name):
@@ -701,13 +700,3 @@ def test_an_error_in_a_standing_process_is_raised_here(standing, source, message
 
 
 # --- the model of Part II -------------------------------------------------------------
-
-TRAIN_IN_16_BITS = """
-import numpy as np
-keras.config.set_dtype_policy("mixed_float16")
-model = image_model(16, 1, jit_compile=False)
-pictures, labels = np.full((4, 32, 32, 3), 255, "uint8"), np.zeros(4, "int32")
-losses = [float(model.train_on_batch(pictures, labels)) for _ in range(20)]
-print(model(pictures).dtype.name, model.layers[3].compute_dtype, model.jit_compile)
-print(losses[-1] < losses[0])
-"""

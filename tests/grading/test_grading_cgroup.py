@@ -93,17 +93,3 @@ def test_without_groups_of_version_2_the_reason_is_said(monkeypatch, tmp_path):
         (tmp_path / "cgroup").write_text(text)
         with pytest.raises(cgroup.Unavailable, match="without version 2"):
             cgroup.acquire([])
-
-
-def test_without_systemd_the_reason_is_said(monkeypatch, tmp_path):
-    (tmp_path / "cgroup").write_text("0::/none\n")
-    monkeypatch.setattr(cgroup, "OWN", tmp_path / "cgroup")
-    monkeypatch.setattr(cgroup.shutil, "which", lambda name: None)
-    with pytest.raises(cgroup.Unavailable, match="no systemd-run"):
-        cgroup.acquire([])
-    broken = tmp_path / "systemd-run"
-    broken.write_text("#!/bin/sh\necho 'Failed to connect to bus' >&2; exit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setattr(cgroup.shutil, "which", lambda name: str(broken))
-    with pytest.raises(cgroup.Unavailable, match="gives none: Failed to connect"):
-        cgroup.acquire([])

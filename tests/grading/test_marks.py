@@ -1,7 +1,6 @@
 """Marks given by hand, a second run, and the reports."""
 
 import csv
-import html
 import io
 import json
 import os
@@ -19,7 +18,6 @@ from grading.batch import Graded
 from grading.reports import manual, pages, table
 from grading.reports.manual import Mark
 from grading.submissions import Submission
-from tools.model import files
 from tools.model.errors import UserError
 
 pytestmark = class_factory.NEEDS_SANDBOX
@@ -69,29 +67,6 @@ def fill(out: Path, student: str, points: str, comment: str = "") -> None:
 # The table as spreadsheets write it.
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_marks_are_read_as_spreadsheets_write_them(tmp_path, delimiter):
-    path = tmp_path / "manual.csv"
-    text = '\ufeffstudent;question;points;comment\r\nanna;q4;"1,5";"good; short"\r\n'
-    text = text.replace(";", delimiter) + delimiter * 3 + "\r\n"
-    path.write_text(text, encoding="utf-8", newline="")
-    (row,) = manual.read(path, class_factory.mini()).rows
-    assert row.key == ("anna", "q4")
-    assert row.mark == Mark(1.5, f"good{delimiter} short")
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_an_open_quote_is_seen_whatever_the_next_row_says(tmp_path, delimiter):
-    path = tmp_path / "manual.csv"
-    others = table.DELIMITERS.replace(delimiter, "") * 9
-    lines = [["student", "question", "points", "comment"], ["anna", "q4", "2", '"good']]
-    lines.append(["bert", "q4", "1", f'x{others}"'])
-    text = "".join(delimiter.join(line) + "\n" for line in lines)
-    path.write_text(text)
-    with pytest.raises(UserError, match="holds what looks like the next row"):
-        manual.read(path, class_factory.mini())
-
-
 @pytest.mark.parametrize(
     "line, said",
     [
@@ -126,49 +101,6 @@ def test_broken_marks_are_refused_with_their_line(tmp_path, line, said):
         manual.read(path, class_factory.mini())
 
 
-@pytest.mark.parametrize(
-    "text, said",
-    [
-        ("name,mark\n", "line 1: no column comment, points"),
-        ("", "empty. Fix: "),
-        ("student,question,points,comment,points\n", "line 1: two columns points"),
-    ],
-)
-def test_a_table_without_its_columns_is_refused(tmp_path, text, said):
-    path = tmp_path / "manual.csv"
-    path.write_text(text)
-    with pytest.raises(UserError, match=said):
-        manual.read(path, class_factory.mini())
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
-def test_another_encoding_is_refused(tmp_path, encoding):
-    path = tmp_path / "manual.csv"
-    path.write_text(HEADER + "anna,q4,1,trés bien\n", encoding=encoding)
-    with pytest.raises(UserError, match=r"line \d: not in UTF-8. Fix: save it as CSV"):
-        manual.read(path, class_factory.mini())
-
-
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
-def test_a_table_that_is_no_file_is_refused(tmp_path, make):
-    make(tmp_path / "manual.csv")
-    with pytest.raises(UserError, match=r"no ordinary file\. Fix: "):
-        manual.read(tmp_path / "manual.csv", class_factory.mini())
-
-
-def test_a_long_comment_is_read(tmp_path):
-    path = tmp_path / "manual.csv"
-    write_marks(path, "anna,q4,1," + "x" * 200_000 + "\n")
-    (row,) = manual.read(path, class_factory.mini()).rows
-    assert len(row.mark.comment) == 200_000
-
-
-def test_a_comment_of_several_lines_is_no_row(tmp_path):
-    path = tmp_path / "manual.csv"
-    write_marks(path, 'anna,q4,1,"First, this.\nSee q4, 1, 2.\nThen, q4, that."\n')
-    assert len(manual.read(path, class_factory.mini()).rows) == 1
-
-
 # No formulas.
 
 TEXTS = (
@@ -199,37 +131,6 @@ def test_no_separator_makes_a_formula(first, second):
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
         fields += [field for row in lines for field in row]
         assert not any(map(starts_formula, fields)), separator
-
-
-@pytest.mark.parametrize(
-    "text", ["x=1", "x = 1", "e-mail", "f(-1)", "a - b", 'print("=")', "well-put, yes"]
-)
-def test_prose_stays_as_it_is(text):
-    assert table.harmless(text) == text
-
-
-@pytest.mark.parametrize(
-    "comment",
-    ["- good", "'- good", "''- good", "use '=' and not '=='", "=1; '=2", "ok"],
-)
-def test_names_and_comments_come_back_as_they_were_typed(tmp_path, comment):
-    name = "=1+1"
-    write(tmp_path, graded(name, "@SUM(1)"))
-    fill(tmp_path, "'" + name, "1.23456789", comment)
-    for _ in range(3):
-        written = write(tmp_path, graded(name, "@SUM(1)"))
-        assert written.lines == []
-        assert written.marks == {(name, "q4"): Mark(1.23456789, comment)}
-        row = rows(tmp_path / "manual.csv")["'" + name]
-        assert row["answer"] == "'@SUM(1)"
-        assert row["comment"] == table.harmless(comment)
-    page = (home(tmp_path, name) / "feedback.html").read_text()
-    assert f"<blockquote>{html.escape(comment, quote=False)}" in page.replace(
-        "&#39;", "'"
-    )
-    fill(tmp_path, "'" + name, "1", table.harmless(comment) + ", but short")
-    (mark,) = write(tmp_path, graded(name, "@SUM(1)")).marks.values()
-    assert mark == Mark(1.0, comment + ", but short")
 
 
 # No mark is lost, or counts for something else.
@@ -268,18 +169,6 @@ def test_a_mark_counts_only_for_the_answer_that_got_it(marked):
     assert written.lines == []
 
 
-def test_a_long_answer_fits_into_a_cell_of_a_spreadsheet(tmp_path):
-    write(tmp_path, graded("anna", "=," * 20_000), graded("bert", "\N{OWL}" * 20_000))
-    for row in rows(tmp_path / "manual.csv").values():
-        assert len(row["answer"].encode("utf-16-le")) / 2 < 32_767
-        assert row["answer"].endswith("(cut here: see the notebook)")
-
-
-def test_no_number_of_an_answer_is_a_number_to_a_spreadsheet():
-    for answer in map(str, range(1000)):
-        assert re.fullmatch(r"x[0-9a-f]{10}", manual.answer_id(answer))
-
-
 LISTED = {
     "zoe,q4,1,\n": "line 4, zoe, q4: 1 points, and there is no such student",
     "zoe,q4,,good\n": "line 4, zoe, q4: a comment, and there is no such student",
@@ -303,52 +192,6 @@ def test_a_mark_that_has_no_place_is_told_and_kept(marked, extra):
     assert path.read_bytes() == before
     assert rows(marked / "manual-new.csv")["bert"]["points"] == "1"
     assert written.marks[("bert", "q4")] == Mark(1.0)
-
-
-@pytest.mark.parametrize("extra", ["zoe,q4,,\n", "zoe,q4,,\nzoe,q4,,\n", ",,,\n", "\n"])
-def test_rows_that_say_nothing_new_do_no_harm(marked, extra):
-    path = marked / "manual.csv"
-    write_marks(path, "anna,q4,1.5,well put\nbert,q4,1,\n" + extra)
-    assert write(marked, *both()).lines == []
-    assert list(rows(path)) == ["anna", "bert"]
-
-
-def test_a_mark_that_had_counted_and_is_gone_is_told_once(marked):
-    path = marked / "manual.csv"
-    write_marks(path, "anna,q4,1.5,well put\nbert,q4,,\n")
-    first, _ = write(marked, *both()).lines
-    assert "manual.csv, bert, q4: 1 points counted on the last run" in first
-    assert write(marked, *both()).lines == []
-    write_marks(path, "bert,q4,0,\n")
-    first, _ = write(marked, *both()).lines
-    assert 'anna, q4: 1.5 points ("well put") counted on the last run' in first
-
-
-def test_a_long_comment_that_is_gone_is_told_shortened(tmp_path):
-    write(tmp_path, graded("anna"))
-    fill(tmp_path, "anna", "1", "x" * 61)
-    write(tmp_path, graded("anna"))
-    write_marks(tmp_path / "manual.csv", "")
-    first, _ = write(tmp_path, graded("anna")).lines
-    assert f'1 points ("{"x" * 60}...") counted' in first
-
-
-def test_columns_of_ones_own_are_not_lost(marked):
-    path = marked / "manual.csv"
-    header = HEADER.replace("\n", ",my notes\n")
-    write_marks(path, "anna,q4,1.5,,ask her\nbert,q4,1,,\n", header)
-    written = write(marked, *both())
-    assert "line 1: the column my notes is none" in written.lines[0]
-    assert "ask her" in path.read_text()
-    assert len(written.marks) == 2
-
-
-def test_columns_without_a_name_are_not_lost(marked):
-    path = marked / "manual.csv"
-    header = HEADER.replace("\n", ",,,\n")
-    write_marks(path, "anna,q4,1.5,,ask her,,\nbert,q4,1,,,,\n", header)
-    first, _ = write(marked, *both()).lines
-    assert "line 1: the column column 5 is none" in first
 
 
 def without(path: Path, *names: str) -> None:
@@ -376,18 +219,6 @@ def test_without_its_number_an_answer_is_told_from_another(tmp_path, names, answ
     assert written.marks == {("anna", "q4"): Mark(1.5)}
 
 
-def test_without_any_trace_of_the_answer_a_mark_counts(tmp_path):
-    write_marks(tmp_path / "manual.csv", "anna,q4,1.5,\n")
-    assert write(tmp_path, graded("anna", "Because.")).lines == []
-
-
-def test_grading_again_keeps_which_answer_was_shown(tmp_path):
-    one = graded("anna", "Because.")
-    batch.keep_answers(tmp_path, one.submission, {"q4": "x1"})
-    batch._keep(tmp_path, one.submission, "key", one.result, print)
-    assert batch.last_answers(tmp_path, one.submission) == {"q4": "x1"}
-
-
 def test_a_table_saved_while_the_reports_are_written_is_not_lost(marked, monkeypatch):
     path = marked / "manual.csv"
     honest = pages.summary
@@ -406,98 +237,6 @@ def test_a_table_saved_while_the_reports_are_written_is_not_lost(marked, monkeyp
     assert written.lines == []
     assert written.marks[("bert", "q4")] == Mark(2.0, "saved meanwhile")
     assert not (marked / "manual-new.csv").exists()
-
-
-def test_a_table_that_appears_while_the_reports_are_written_is_not_lost(
-    tmp_path, monkeypatch
-):
-    path = tmp_path / "manual.csv"
-    monkeypatch.setattr(pages, "summary", lambda *a: write_marks(path, "x") or "")
-    (line,) = write(tmp_path, graded("anna")).lines
-    assert "was changed while this ran" in line
-    assert path.read_text() == HEADER + "x"
-
-
-def renamed(path: Path, **students: str) -> None:
-    """Give students other numbers as a spreadsheet does."""
-    text = path.read_text("utf-8-sig")
-    for old, new in students.items():
-        text = text.replace(f"\n{old.removeprefix('n')},", f"\n{new},")
-    path.write_text(text)
-
-
-def test_students_whose_numbers_a_spreadsheet_made_equal_get_no_mark(tmp_path):
-    all_graded = graded("007", "Same."), graded("7", "Same.")
-    write(tmp_path, *all_graded)
-    fill(tmp_path, "007", "2", "well done")
-    path = tmp_path / "manual.csv"
-    renamed(path, n007="7")
-    before = path.read_bytes()
-    written = write(tmp_path, *all_graded)
-    assert (
-        "2 rows for one answer (line 2: 2 points and line 3: nothing)"
-        in (written.lines[0])
-    )
-    assert written.marks == {}
-    assert path.read_bytes() == before
-
-
-def test_a_number_without_its_first_zeros_is_its_students(tmp_path):
-    all_graded = graded("0123", "Because."), graded("bert", "Because.")
-    write(tmp_path, *all_graded)
-    fill(tmp_path, "0123", "2")
-    renamed(tmp_path / "manual.csv", n0123="123")
-    written = write(tmp_path, *all_graded)
-    assert written.lines == []
-    assert written.marks == {("0123", "q4"): Mark(2.0)}
-    assert list(rows(tmp_path / "manual.csv")) == ["0123", "bert"]
-
-
-@pytest.mark.parametrize("students", [("0123", "00123"), ("0123x",), ("1230",)])
-def test_a_number_that_can_mean_nobody_alone_is_told(tmp_path, students):
-    all_graded = [graded(student, "Same.") for student in students]
-    write_marks(
-        tmp_path / "manual.csv",
-        f"123,q4,1,,{manual.answer_id('Same.')}\n",
-        HEADER.replace("\n", ",answer_id\n"),
-    )
-    written = write(tmp_path, *all_graded)
-    assert "123, q4: 1 points, and there is no such student" in written.lines[0]
-
-
-def test_a_number_without_its_first_zeros_needs_the_answer(tmp_path):
-    write(tmp_path, graded("0123", "Because."))
-    fill(tmp_path, "0123", "2")
-    renamed(tmp_path / "manual.csv", n0123="123")
-    written = write(tmp_path, graded("0123", "Other."))
-    assert "there is no such student" in written.lines[0]
-    assert written.marks == {}
-
-
-def test_tiny_points_are_read_as_they_were_written(tmp_path):
-    write_marks(tmp_path / "manual.csv", "anna,q4,0.00001,\n")
-    for _ in range(2):
-        written = write(tmp_path, graded("anna"))
-        assert written.marks == {("anna", "q4"): Mark(0.00001)}
-
-
-def test_a_link_to_the_table_stays_one(marked):
-    path, target = marked / "manual.csv", marked / "elsewhere" / "marks.csv"
-    target.parent.mkdir()
-    path.rename(target)
-    path.symlink_to(target)
-    fill(marked, "anna", "2")
-    assert write(marked, *both()).lines == []
-    assert path.is_symlink()
-    assert rows(target)["anna"]["points"] == "2"
-    assert list(target.parent.iterdir()) == [target]
-
-
-def test_a_link_that_leads_to_itself_is_replaced(tmp_path):
-    path = tmp_path / "a.txt"
-    path.symlink_to(path)
-    files.write_text(path, "new")
-    assert path.read_text() == "new"
 
 
 def test_marks_in_the_table_beside_it_are_not_lost(marked):
@@ -539,13 +278,6 @@ def test_no_text_of_a_student_keeps_the_reports_back(tmp_path):
     assert list(rows(tmp_path / "grades.csv")) == ["anna", "bert"]
 
 
-def test_gradescopes_report_can_be_read_by_any_program():
-    one = graded("anna")
-    one.result.questions[0].tests[0].message = EVIL
-    data = json.dumps(pages.gradescope(one, {}, 10))
-    assert "\\ud800" not in data.replace("\\\\", "")
-
-
 @pytest.mark.parametrize("name", ["results.json", "feedback.html"])
 def test_a_report_that_cant_be_written_keeps_no_other_back(tmp_path, name):
     (home(tmp_path, "anna") / name).mkdir(parents=True)
@@ -557,45 +289,6 @@ def test_a_report_that_cant_be_written_keeps_no_other_back(tmp_path, name):
         f"{name} can't be written" in rows(tmp_path / "grades.csv")["anna"]["problem"]
     )
     assert f"{name} can&#39;t be written" in (tmp_path / "summary.html").read_text()
-
-
-def test_a_page_that_raises_keeps_no_other_back(tmp_path, monkeypatch):
-    honest = pages.feedback
-
-    def feedback(one, *more):
-        return 1 / 0 if one.submission.student == "anna" else honest(one, *more)
-
-    monkeypatch.setattr(pages, "feedback", feedback)
-    (line,) = write(tmp_path, graded("anna"), graded("bert")).lines
-    assert "ZeroDivisionError" in line
-    assert (home(tmp_path, "bert") / "feedback.html").exists()
-
-
-def test_without_its_picture_there_is_a_summary(tmp_path, monkeypatch):
-    monkeypatch.setattr(pages, "picture", lambda *a: 1 / 0)
-    assert write(tmp_path, graded("anna")).lines == []
-    page = (tmp_path / "summary.html").read_text()
-    assert "The picture could not be drawn" in page
-    assert 'href="students/anna/feedback.html"' in page
-
-
-def test_a_table_of_grades_in_the_way_is_told(tmp_path):
-    (tmp_path / "grades.csv").mkdir()
-    (line,) = write(tmp_path, graded("anna")).lines
-    assert "grades.csv: can't be written (Is a directory). Fix: remove" in line
-    assert (tmp_path / "summary.html").exists()
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "[" * 10**5, '{"tests": 3}', '{"tests": [{"number": "q4"}]}', "\xff"],
-)
-def test_damaged_results_of_the_last_run_do_no_harm(tmp_path, text):
-    home(tmp_path, "anna").mkdir(parents=True)
-    path = home(tmp_path, "anna") / "results.json"
-    path.write_bytes(text.encode("latin-1"))
-    assert write(tmp_path, graded("anna")).lines == []
-    assert json.loads(path.read_text())["tests"]
 
 
 # What a student is told of hidden checks.
@@ -628,18 +321,6 @@ def test_students_are_told_of_what_kind_a_failure_is(kinds, said, not_said):
     question.tests[0].passed = False
     page = pages.feedback(one, class_factory.mini(), {})
     assert said not in page
-
-
-def test_a_slow_answer_is_told_the_limit():
-    one = graded("anna")
-    (test,) = one.result.questions[0].tests[1:]
-    one.result.questions[0].tests[0].passed = True
-    test.kind = "slow"
-    page = pages.feedback(one, class_factory.mini(), {})
-    assert "Too slow: your answer takes too long on other inputs. Think" in page
-    test.limit = "a call may take 30 s"
-    page = pages.feedback(one, class_factory.mini(), {})
-    assert "too long on other inputs (a call may take 30 s). Think" in page
 
 
 def test_who_is_slow_on_hidden_inputs_only_reads_the_limit(tmp_path):
@@ -710,19 +391,6 @@ def test_broken_marks_stop_the_run_before_anything_is_lost(handed_in, capsys):
     assert (handed_in / "out" / "grades.csv").read_text() == before
 
 
-def test_a_second_file_takes_nobodys_name_or_mark(handed_in):
-    class_factory.grade(handed_in)
-    fill(handed_in / "out", "correct", "1.5")
-    class_factory.grade(handed_in)
-    late = handed_in / "in" / "correct" / "late.ipynb"
-    late.parent.mkdir()
-    late.write_text(class_factory.HONEST["wrong"].text)
-    assert class_factory.grade(handed_in) == 0
-    found = rows(handed_in / "out" / "grades.csv")
-    assert found["correct"]["score"] == "9.5"
-    assert "correct - late" in found
-
-
 def test_hostile_names_and_files_harm_no_neighbour(tmp_path, capsys):
     folder = tmp_path / "in"
     folder.mkdir()
@@ -778,10 +446,3 @@ def test_a_damaged_result_is_graded_again(tmp_path, damage, capsys):
     assert rows(tmp_path / "out" / "grades.csv")["correct"]["score"] == "8"
     in_the_way = "the result can't be kept" in capsys.readouterr().err
     assert in_the_way == (damage == "a folder")
-
-
-def test_a_file_in_the_place_of_the_students_folder_is_refused(handed_in, capsys):
-    (handed_in / "out").mkdir()
-    (handed_in / "out" / "students").touch()
-    assert class_factory.grade(handed_in) == 1
-    assert "students: not a folder. Fix: " in capsys.readouterr().err

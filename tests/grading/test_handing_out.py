@@ -7,7 +7,6 @@ import class_factory
 import pytest
 
 from grading import cli
-from grading.author import masters
 
 SOLUTION = """```{code-cell}
 bytes_q3 = 4  # SOLUTION
@@ -66,19 +65,6 @@ def test_solutions_that_are_handed_out_hold_no_marks_and_run(tmp_path):
     assert '"""Bytes."""' in student and "Not the docstring" not in student
 
 
-def test_a_mark_that_would_be_handed_out_is_refused(tmp_path):
-    odd = SOLUTION.replace("4  # SOLUTION", "4  # SOLUTION\nx = 1  # BEGIN PROMPT")
-    with pytest.raises(masters.UserError, match="'# BEGIN PROMPT' is left in the sol"):
-        masters.build(master(tmp_path, SOLUTION, odd))
-
-
-@pytest.mark.parametrize("path", masters.master_paths(), ids=lambda path: path.stem)
-def test_no_solution_of_the_book_holds_a_mark(path):
-    solution = masters.build(path).solution
-    for cell in solution.cells:
-        assert not MARK.search(cell.source), cell.source
-
-
 # Open in Colab.
 
 HOST = "https://colab.research.google.com"
@@ -119,23 +105,6 @@ def test_the_link_leads_where_a_teacher_says(given, tmp_path, capsys):
     assert said.endswith(f"made from its master; Open in Colab leads to {wanted}.")
 
 
-def test_a_private_notebook_has_no_link_unless_it_is_said_where_it_lies(
-    tmp_path, capsys
-):
-    assert assign(master(tmp_path), tmp_path) == 0
-    assert "Colab" not in (tmp_path / "out" / FILE).read_text()
-    (said,) = capsys.readouterr().out.splitlines()
-    assert "no Open in Colab link, unless --colab says where it will lie" in said
-    assert "Colab" not in masters.build(class_factory.MINI).solution.cells[0].source
-
-
-def test_the_books_own_keep_their_links(tmp_path, capsys):
-    assert assign("1", tmp_path) == 0
-    assert capsys.readouterr().out.endswith(".ipynb: made from its master.\n")
-    made = tmp_path / "out" / "1-measure-and-explain.ipynb"
-    assert "/blob/main/assignments/1-measure-and-explain.ipynb)**" in made.read_text()
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -162,9 +131,3 @@ def test_a_place_that_colab_does_not_open_is_refused(given, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "--colab " in said and "Fix: give the folder" in said
     assert not (tmp_path / "out").exists()
-
-
-def test_one_file_is_no_place_for_several(tmp_path, capsys):
-    assert cli.main(["assign", "1", "2", "--to", str(tmp_path), "--colab", ID]) == 1
-    assert "one notebook, and there are 2 masters. Fix: " in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []

@@ -2,8 +2,6 @@
 
 import csv
 import io
-import re
-import shlex
 from pathlib import Path
 
 import class_factory
@@ -11,10 +9,8 @@ import pytest
 from test_course import ADA, ALAN, JOSE, PEOPLE, decided, graded
 
 from grading import cli
-from grading.course import counting, decisions
 from grading.course.counting import Course
 from grading.reports import pages
-from tools.model.chapters import ROOT
 
 pytestmark = class_factory.NEEDS_SANDBOX
 
@@ -94,23 +90,6 @@ def test_what_canvas_gets_is_its_own_with_the_scores(course, capsys):
     assert to_canvas(course, "--column=My task (12)") == 0
 
 
-def test_what_canvas_can_not_take_is_told(course, capsys):
-    for column in ("none", "Final"):
-        assert to_canvas(course, f"--column={column}") == 1
-        assert "among: Quiz; My task. Fix: name one" in capsys.readouterr().err
-    assert to_canvas(course) == 1  # `1 my task` is none of its titles
-    assert export(course, "--to=canvas") == 1
-    assert export(course, "--to=moodle", "--gradebook=x") == 1
-    assert capsys.readouterr().err.count("Canvas wants its own columns back") == 2
-    text = BOOK.replace("Section", "Group").replace(",10,", ",20,")
-    (course / "book.csv").write_text(text)
-    assert to_canvas(course, "--column=my task") == 1
-    assert "line 1: not a gradebook of Canvas" in capsys.readouterr().err
-    (course / "book.csv").write_text(BOOK.replace(",10,", ",20,"))
-    assert to_canvas(course, "--column=my task") == 0
-    assert "worth 20 points there and 10 here" in capsys.readouterr().err
-
-
 def test_nobody_gets_a_neighbours_score(course, capsys):
     text = BOOK.replace("501,1815,ada,", "501,1815,alan,")
     (course / "book.csv").write_text(text)
@@ -120,24 +99,6 @@ def test_nobody_gets_a_neighbours_score(course, capsys):
     assert "1815 Ada Lovelace ada.l@uni.example is not in it" in said
     rows = table(course / "grades" / "1-my-task" / "canvas.csv")
     assert "501" not in [row[1] for row in rows]
-
-
-def test_the_inputs_are_not_overwritten(course, capsys):
-    book = course / "book.csv"
-    assert to_canvas(course, "--column=my task", f"--out={book}") == 1
-    assert "is read, too. Fix: " in capsys.readouterr().err
-    assert book.read_text() == BOOK
-
-
-def test_results_without_a_roster_are_told(course, capsys):
-    results = course / "grades" / "1-my-task"
-    pages.write(results, [graded(course, "x.ipynb")], class_factory.mini())
-    assert export(course, "--to=moodle") == 1
-    said = "line 1: no column number, name, mail. Fix: grade once more, with --roster"
-    assert said in capsys.readouterr().err
-    (results / "grades.csv").unlink()
-    assert export(course, "--to=moodle") == 1
-    assert "no such file. Fix: name a folder of results" in capsys.readouterr().err
 
 
 def test_the_totals_add_up(course, capsys):
@@ -166,38 +127,3 @@ def test_the_totals_add_up(course, capsys):
 
 
 # What For teachers says.
-
-
-def commands() -> list[str]:
-    """The commands of the grader on the page."""
-    page = (ROOT / "book" / "for-teachers.md").read_text(encoding="utf-8")
-    found = re.findall(r"^\.venv/bin/python -m grading (.*)$", page, re.M)
-    return [line for line in found if "$" not in line]
-
-
-def test_the_page_names_all_commands():
-    assert {line.split()[0] for line in commands()} >= {"grade", "export", "totals"}
-
-
-@pytest.mark.parametrize("line", commands())
-def test_each_command_on_the_page_is_understood(line, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("roster.csv").write_text(ROSTER)
-    Path("times.csv").write_text("number,handed in\n1815,2026-12-01T22:10\n")
-    options = cli.commands().parse_args(shlex.split(line))
-    assert callable(options.run)
-    if options.run is cli.grade:
-        cli.course(options, Path("none"))
-
-
-def test_the_decisions_on_the_page_are_what_they_say(tmp_path):
-    page = (ROOT / "book" / "for-teachers.md").read_text(encoding="utf-8")
-    text = re.search(r"```text\n(student,kind.*?)```", page, re.S)[1]
-    text = text.replace("score q3,4", "score q3,1").replace("score,25", "score,9")
-    (tmp_path / "d.csv").write_text(text)  # the small assignment has fewer points
-    found = decisions.read(tmp_path / "d.csv", needed=True)
-    names = ["Ada Lovelace_7/a", "Ada Lovelace_7/second try", "1912", "anna", "bert"]
-    files = [graded(tmp_path, f"{name}.ipynb") for name in names]
-    around = Course(people=PEOPLE, decisions=found)
-    _, lines = counting.stand(files, class_factory.mini(), {}, around)
-    assert [line for line in lines if "does not take effect" in line] == []

@@ -64,19 +64,6 @@ def test_one_question_is_mended_and_the_others_keep_their_points(handed_in, caps
     assert scores(handed_in) == after
 
 
-@pytest.mark.parametrize("question", ["q9", "q4", "x"])
-def test_a_question_that_cant_be_graded_again_is_told(handed_in, question, capsys):
-    assert class_factory.grade(handed_in, f"--only={question}") == 1
-    said = capsys.readouterr().err
-    assert f"--only {question}: no question that is graded here (q1, q2, q3)" in said
-    assert not (handed_in / "out").exists()
-
-
-def test_without_an_earlier_result_there_is_nothing_to_mend(handed_in, capsys):
-    assert class_factory.grade(handed_in, "--only=q3") == 1
-    assert "no earlier result in" in capsys.readouterr().err
-
-
 def test_other_questions_are_not_mixed(handed_in, capsys):
     (handed_in / "in" / "wrong_mini.ipynb").unlink()
     class_factory.grade(handed_in, "--seed=x")

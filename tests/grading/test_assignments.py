@@ -1,6 +1,6 @@
 """The gate of each assignment: what its solution, its starter and wrong answers score.
 
-The wrong answers stand in tests/wrong_answers; how they are tried, in author/gates.py.
+The wrong answers stand in tests/grading/wrong_answers; gates.py says how they are tried.
 """
 
 import copy
@@ -138,6 +138,7 @@ class Gate:
     def test_the_starter_runs_and_scores_nothing(self):
         assert gates.starter(assignment(self.name)) == []
 
+    @pytest.mark.slow
     def test_wrong_answers_score_what_they_deserve(self, solved):
         grading, result = solved
         answers = gates.known_wrong_answers(self.name)
@@ -151,26 +152,31 @@ class TestMeasureAndExplain(Gate):
     name = "1-measure-and-explain"
 
 
+@pytest.mark.slow
 @class_factory.NEEDS_SANDBOX
 class TestMakeItFast(Gate):
     name = "2-make-it-fast"
 
 
+@pytest.mark.slow
 @class_factory.NEEDS_SANDBOX
 class TestMoveAndExtend(Gate):
     name = "3-move-and-extend"
 
 
+@pytest.mark.slow
 @class_factory.NEEDS_SANDBOX
 class TestParalleliseAndSurvive(Gate):
     name = "4-parallelise-and-survive"
 
 
+@pytest.mark.slow
 @class_factory.NEEDS_SANDBOX
 class TestProject(Gate):
     name = "5-project"
 
 
+@pytest.mark.slow
 @class_factory.NEEDS_SANDBOX
 class TestPlanBeforeYouRent(Gate):
     name = "6-plan-before-you-rent"

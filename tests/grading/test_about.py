@@ -1,13 +1,9 @@
 """What a master says of its questions: read, checked, and written for students."""
 
-import json
-
 import class_factory
 import pytest
 
-from grading.assignment import Question
-from grading.author import about, masters
-from grading.reports import gradescope
+from grading.author import masters
 from tools.model.errors import UserError
 
 KEYS = {
@@ -63,24 +59,6 @@ def test_students_read_them_below_the_titles(tmp_path):
         )
 
 
-def test_without_extras_the_head_says_how_large_it_is(tmp_path):
-    keys = dict.fromkeys(KEYS, "minutes: 5")
-    head = masters.build(master(tmp_path, keys)).student.cells[0].source
-    assert "*4 questions: about 20 minutes and 10 points.*" in head
-
-
-def test_a_master_without_keys_stays_as_it_is(tmp_path):
-    text = masters.dumps(masters.build(class_factory.MINI).student)
-    assert "_Points:_ 4" in text and "minute" not in text and "core" not in text
-
-
-def test_a_key_in_one_question_alone_is_enough(tmp_path):
-    found = masters.build(master(tmp_path, {"q2": "extra: true"}))
-    text = masters.dumps(found.student)
-    assert "*extra · 3 points*" in text and "_Points:_ 4" in text
-    assert "The core: questions 1, 3 and 4, 7 points." in text
-
-
 WRONG = {
     "a text for minutes": ("minutes: ten", "minutes: 'ten'"),
     "no time at all": ("minutes: 0", "from 1 to 600"),
@@ -100,35 +78,3 @@ def test_a_wrong_key_is_refused_with_its_question(lines, said, tmp_path):
     with pytest.raises(UserError, match=r"mini\.md, q2") as error:
         masters.build(path)
     assert said in str(error.value) and "Fix: " in str(error.value)
-
-
-def test_keys_need_a_text_below_them(tmp_path):
-    path = master(tmp_path)
-    text = path.read_text()
-    begin = text.index("### Question 3")
-    path.write_text(text[:begin] + text[text.index("```", begin) :])
-    with pytest.raises(UserError, match="q3 does not begin with a text"):
-        masters.build(path)
-
-
-def test_an_unknown_key_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"mini\.md.*no such key 'minute'"):
-        masters.build(master(tmp_path, {"q2": "minute: 3"}))
-    masters.build(master(tmp_path, {"q2": "all_or_nothing: true"}))
-
-
-def test_the_keys_travel_to_gradescope(tmp_path):
-    found = masters.build(master(tmp_path))
-    gradescope.pack(found, "secret", tmp_path / "made.zip")
-    with gradescope.zipfile.ZipFile(tmp_path / "made.zip") as archive:
-        data = archive.read(gradescope.DATA)
-    (tmp_path / gradescope.DATA).write_bytes(data)
-    there, _ = gradescope.read_assignment(tmp_path / gradescope.DATA)
-    assert there.questions == found.questions and there.points == 5
-    assert json.loads(data)["questions"][1]["extra"] is True
-
-
-def test_what_is_not_numbered_is_called_by_its_name():
-    names = [about.number(one) for one in ("q12", "warm_up", "q1b")]
-    assert names == ["12", "warm_up", "q1b"]
-    assert about.minutes([Question("q1", "", False, 1.0)]) is None

@@ -156,18 +156,6 @@ def test_no_hostile_output_is_shown_and_an_honest_one_is(name, tmp_path):
     assert "default-src 'none'" in html
 
 
-def test_a_png_loses_what_a_still_picture_does_not_need(tmp_path):
-    frames = chunk(b"acTL", struct.pack(">II", 10**6, 0))
-    more = (frames, chunk(b"iCCP", b"x" * 100), chunk(b"tEXt", b"secret"))
-    (found,) = shown(handed_in(tmp_path, code(output(png(3, 2, *more)))))
-    assert base64.b64decode(found.address.partition(",")[2]) == png()
-
-
-def test_a_jpeg_is_shown(tmp_path):
-    (found,) = shown(handed_in(tmp_path, code(output(jpeg(20, 10), "image/jpeg"))))
-    assert found.address.startswith("data:image/jpeg;base64,/9j/")
-
-
 def test_many_pictures_are_bounded_in_number_and_in_bytes(tmp_path):
     found = shown(handed_in(tmp_path, *[code(output(png()))] * 900))
     assert [one.problem for one in found] == [""] * 4 + ["more pictures"]
@@ -180,24 +168,6 @@ def test_many_pictures_are_bounded_in_number_and_in_bytes(tmp_path):
         False,
     ]
     assert len(page(submission)) < figures.MAX_ALL + 10_000
-
-
-@pytest.mark.parametrize("text", ["", "[" * 100_000, '{"cells": 3}', '{"cells": [1]}'])
-def test_what_is_no_notebook_has_no_pictures(text, tmp_path):
-    submission = handed_in(tmp_path)
-    submission.path.write_text(text)
-    assert shown(submission) == []
-    submission.path.unlink()
-    assert shown(submission) == []
-
-
-def test_a_page_shows_answer_mark_and_neighbours(tmp_path):
-    one = Submission("b<i>", Path("b"), "b'\"?#")
-    other = Graded(one, runner.empty_result(class_factory.mini()), {}, True)
-    html = page(handed_in(tmp_path), None, other)
-    assert "1.5 of 2 points" in html and html.count("&lt;script&gt;") == 2
-    assert 'href="../b%27%22%3F%23/by-hand.html#q4">the next student' in html
-    assert "the student before" not in html
 
 
 def test_the_command_writes_the_pages(tmp_path, monkeypatch):

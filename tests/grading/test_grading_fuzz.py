@@ -2,7 +2,7 @@
 
 The suite draws a few folders of them. To go on for an hour:
 
-    python tests/test_grading_fuzz.py 60
+    python tests/grading/test_grading_fuzz.py 60
 """
 
 from __future__ import annotations
