@@ -1,6 +1,6 @@
 """The gate of each assignment: what its solution, its starter and wrong answers score.
 
-The wrong answers stand in tests/grading/wrong_answers; gates.py says how they are tried.
+Wrong answers stand in tests/grading/wrong_answers; gates.py says how they are tried.
 """
 
 import copy
