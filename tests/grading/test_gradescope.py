@@ -12,7 +12,7 @@ import pytest
 
 from grading import cli, sandbox
 
-pytestmark = class_factory.NEEDS_SANDBOX
+pytestmark = [class_factory.NEEDS_SANDBOX, pytest.mark.slow]
 AS_ROOT = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0,
     reason="Gradescope's container runs as root",

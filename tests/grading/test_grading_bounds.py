@@ -74,6 +74,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", KINDS.values(), ids=KINDS)
 def test_memory_of_each_kind_is_bounded(code):
     assert loses(code) == "it used more than 0.25 GiB of memory"
@@ -178,6 +179,7 @@ def test_the_number_of_open_files_is_bounded():
     assert loses(many) == "its processes opened more than 8192 files together"
 
 
+@pytest.mark.slow
 def test_a_worker_that_did_not_come_up_leaves_nothing():
     """Else the first process of a sandbox that is not set up would wait for ever."""
     output = os.open(os.devnull, os.O_RDWR)
@@ -201,6 +203,7 @@ def graded(*sources: str, limits: sandbox.Limits = LIMITS) -> runner.Result:
     return runner.Grading(class_factory.mini(), cells, limits).grade("a secret")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "action, seconds, said",
     [
@@ -286,6 +289,7 @@ def test_what_this_machine_lacks_is_no_wrong_answer():
     assert grading.session is None
 
 
+@pytest.mark.slow
 def test_what_cells_say_carries_no_hidden_input():
     """They run again when a hidden check has ended the worker, and could tell when."""
     stamp = "import time\nraise RuntimeError(time.time())"
@@ -323,6 +327,7 @@ STRETCH = (
 )
 
 
+@pytest.mark.slow
 def test_nothing_runs_while_nothing_is_asked():
     """A check may measure on its own: the worker's children can't slow that down."""
     cores = os.sched_getaffinity(0)
@@ -397,6 +402,7 @@ def command(folder: Path, *options: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     len(os.sched_getaffinity(0)) < 2, reason="one core has no neighbour"
 )
@@ -432,6 +438,7 @@ def workers(marker: str) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number, through_make",
     [

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import class_factory
 import nbformat
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -278,6 +279,7 @@ def _is_hidden(name: bytes) -> bool:
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
+@pytest.mark.slow
 @settings(
     max_examples=6,
     deadline=None,

@@ -427,6 +427,7 @@ def test_plain_data_goes_from_a_test_to_a_new_process():
         assert outcome(test).message == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ends_with, said",
     [("a pass", ""), ("a failure", "failed"), ("the next", ""), ("a kill", "ended")],
@@ -493,6 +494,7 @@ def test_cells_in_which_a_worker_was_lost_are_left_out_of_a_new_process():
         assert outcome(test).message == ""
 
 
+@pytest.mark.slow
 def test_the_time_of_a_new_process_is_the_submissions():
     limits = dataclasses.replace(LIMITS, total_seconds=6)
     with graded("import time; time.sleep(2)", limits=limits) as (_, outcome):
@@ -543,6 +545,7 @@ def test_a_submission_that_loses_worker_after_worker_comes_to_an_end():
     assert all(t.message for q in result.questions for t in q.tests)
 
 
+@pytest.mark.slow
 def test_the_time_of_a_submission_ends():
     start = time.monotonic()
     limits = dataclasses.replace(LIMITS, total_seconds=4)
@@ -615,6 +618,7 @@ def test_results_do_not_go_among_the_submissions(handed_in, capsys):
     assert "can't lie in the folder" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_interrupted_grading_keeps_what_is_done(handed_in):
     (handed_in / "in" / "zz_mini.ipynb").write_text(
         class_factory.case("import time; time.sleep(100)").text

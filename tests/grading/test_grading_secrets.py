@@ -24,7 +24,7 @@ from grading import session
 from grading.sandbox import Limits
 from tools.model.chapters import ROOT
 
-pytestmark = class_factory.NEEDS_SANDBOX
+pytestmark = [class_factory.NEEDS_SANDBOX, pytest.mark.slow]
 
 CANARY = re.compile(r"CANARY-[a-z]+-[0-9a-f]{8}")
 KINDS = ("environment", "home", "descriptor", "keyring", "seed")

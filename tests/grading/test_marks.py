@@ -323,6 +323,7 @@ def test_students_are_told_of_what_kind_a_failure_is(kinds, said, not_said):
     assert said not in page
 
 
+@pytest.mark.slow
 def test_who_is_slow_on_hidden_inputs_only_reads_the_limit(tmp_path):
     code = "def dense(inputs, units):\n    class Layer:\n        def count(self):"
     code += "\n            import time\n            time.sleep(9 * (units > 1))"
@@ -436,6 +437,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_result_is_graded_again(tmp_path, damage, capsys):
     cases = {"correct": class_factory.HONEST["correct"]}

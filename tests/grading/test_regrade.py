@@ -82,6 +82,7 @@ def test_other_questions_are_not_mixed(handed_in, capsys):
     assert after == before
 
 
+@pytest.mark.slow
 def test_where_the_grader_fails_the_old_points_stay(handed_in, capsys, monkeypatch):
     from grading import parallel
 

@@ -67,6 +67,7 @@ def test_a_part_writes_no_report_and_removes_nothing(handed_in, capsys):
     assert (out / "students" / "wrong" / "graded.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_parts_side_by_side_are_one_run_even_if_one_dies(tmp_path):
     hand_in(tmp_path, 5)
