@@ -50,7 +50,7 @@ refresh: ## execute notebooks and store their outputs [NB=05]
 
 measure: ## measure this machine for What a GPU would give [ARGS=--quick or --compiler]
 	@TASK=measure sh tools/setup/bootstrap.sh all
-	@$(RUN) benchmarks $(ARGS)
+	@$(RUN) $(if $(findstring --compiler,$(ARGS)),tools.plan,tools.plan.measure $(ARGS))
 
 machines: ## run the claims as other machines would [ROWS="one-core older"]
 	@TASK=machines sh tools/setup/bootstrap.sh all

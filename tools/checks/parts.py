@@ -37,7 +37,7 @@ NAMES = ("claims", "lint", "site", "tests")
 TESTED = ("claims", "tests")  # by pytest
 WHOLE = ("notebooks", "tests")
 CODE = (
-    *("benchmarks", "grading", "tools", "tests", "snippets"),
+    *("grading", "tools", "tests", "snippets"),
     *("book/_ext", "conftest.py"),
 )
 SITE_TESTS = ("calculators", "quick_pages", "run_menu", "site", "what_changed")

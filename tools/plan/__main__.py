@@ -1,35 +1,27 @@
-"""Ask each card's compiler what it makes of the suite's models, and record it."""
+"""Ask each card's compiler what it makes of the three models: `python -m tools.plan`.
+
+It takes half an hour on two cores and writes `results/compiled-plan.json`. Nothing is
+written before all cases are answered.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import hashlib
 import importlib.metadata
 import itertools
+import json
+import os
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import compiled, machine, run
 from snippets.compiler_wheels import compiler_variables, compiler_wheels
 from tools.machine import processor
-from tools.model.errors import UserError
-
-ROOT = Path(__file__).resolve().parents[1]
-# What the plan is made by, for its fingerprint.
-PROGRAMS = (
-    "benchmarks/asking.py",
-    "benchmarks/compiled.py",
-    "benchmarks/compiler.py",
-    "benchmarks/engines/keras_models.py",
-    "benchmarks/flops.py",
-    "benchmarks/sizes.py",
-    "snippets/compiler_wheels.py",
-    "snippets/gpu_compiler.py",
-)
-# Seconds that a card's compiler may take for one step.
-LONGEST = 1800
+from tools.model import files
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
+from tools.plan import measure, record
 
 
 def wheels() -> tuple[Path, list[str]]:
@@ -40,13 +32,13 @@ def wheels() -> tuple[Path, list[str]]:
     """
     if sys.platform != "linux":
         raise UserError(
-            "XLA's compiler for NVIDIA GPUs exists for Linux alone. Fix: on this "
-            "system leave --compiler out; the plan that comes with the book stays"
+            "XLA's compiler for NVIDIA GPUs exists for Linux alone. Fix: keep the plan "
+            "that comes with the book"
         )
     try:
         folder, names = compiler_wheels()
     except importlib.metadata.PackageNotFoundError:
-        raise UserError("JAX is not here. Fix: pip install jax keras") from None
+        raise UserError("JAX is not here. Fix: make lab installs it") from None
     if not folder.is_dir():
         words = ["install", "--no-deps", "--target", str(folder), *names]
         raise UserError(
@@ -56,124 +48,75 @@ def wheels() -> tuple[Path, list[str]]:
     return folder, names
 
 
-def ask(request: dict, variables: dict[str, str], longest: float) -> Iterator[dict]:
+def ask(request: dict, variables: dict[str, str]) -> Iterator[dict]:
     """Ask in a process of its own.
 
     Yields:
-        An answer per case; after a case on which the process ended, no more.
+        An answer for each case; fewer if the process ends before.
     """
-    worker = run.Worker(request, True, "benchmarks.compiler", variables)
-    under_way = None
-    try:
-        for message in worker.messages(longest):
-            under_way = "start" in message
-            if not under_way:
-                yield message["answer"]
-    finally:
-        ended = worker.close()
-    if under_way is not False:
-        yield {"status": "failed", "why": ended}
+    with subprocess.Popen(
+        [sys.executable, "-m", "tools.plan.compiler"],
+        env={**os.environ, **variables},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        process.stdin.write(json.dumps(request))
+        process.stdin.close()
+        yield from map(json.loads, process.stdout)
 
 
-def answers(
-    asked: list[dict], variables: dict[str, str]
-) -> Iterator[tuple[dict, dict]]:
-    """Each case with its answer.
-
-    A process asks for the cases that follow each other with the same model and policy;
-    after one on which it ended, another goes on.
-    """
-    for head, group in itertools.groupby(
-        asked, key=lambda case: compiled.key(case)[:3]
-    ):
+def answers(cards: dict, variables: dict[str, str]) -> Iterator[dict]:
+    """Each case with its answer; one on which the process ended has failed."""
+    cases = record.cases(cards)
+    for build, group in itertools.groupby(cases, key=lambda x: record.key(x)[:3]):
         pending = list(group)
         while pending:
-            request = {"build": head, "cases": pending}
-            for done, answer in enumerate(ask(request, variables, LONGEST), 1):
-                yield pending[done - 1], answer
-            pending = pending[done:]
+            case = pending[0]
+            for answer in ask({"build": build, "cases": pending}, variables):
+                yield record.complete(pending.pop(0), answer, cards)
+            if pending and pending[0] is case:  # it ended before it answered anything
+                yield {**case, "status": "failed", "why": "the process ended"}
+                pending.pop(0)
 
 
-def known_cards(variables: dict[str, str]) -> tuple[dict[str, dict], dict[str, str]]:
-    """What the snippet knows of the cards, and the versions that are asked.
-
-    Raises:
-        UserError: the compiler does not start.
-    """
-    said = next(ask({"cards": True}, variables, 300), None)
-    if not said or "cards" not in said:
-        why = said["why"] if said else "it said nothing"
+@command
+def main() -> int:
+    """Ask for every card, and write the plan."""
+    folder, names = wheels()
+    variables = compiler_variables(folder, ROOT)
+    known = next(ask({}, variables), None)
+    if known is None:
         raise UserError(
-            f"the compiler for NVIDIA GPUs does not start: {why}. Fix: remove its "
-            "folder and install it again"
+            "the compiler for NVIDIA GPUs does not start. Fix: remove its folder "
+            f"{folder} and install it again"
         )
-    return said["cards"], said["versions"]
-
-
-def fingerprint() -> str:
-    """The start of a SHA-256 of the programs that the plan is made by."""
-    digest = hashlib.sha256()
-    for name in PROGRAMS:
-        digest.update((ROOT / name).read_bytes())
-    return digest.hexdigest()[:12]
-
-
-def header(cards: dict, versions: dict, commit: str, command: str, quick: bool) -> dict:
-    """Where a plan comes from."""
-    return {
+    cards, packages = known["cards"], known["versions"]
+    packages |= dict(name.split("==") for name in names)
+    plans = []
+    for plan in answers(cards, variables):
+        plans.append(plan)
+        print(*record.key(plan), plan["status"], flush=True)
+    content = {
         "schema": 1,
-        "label": compiled.LABEL,
+        "label": record.LABEL,
         "provenance": {
             "date": datetime.date.today().isoformat(),
-            "commit": commit,
-            "programs": fingerprint(),
-            "command": command,
-            "quick": quick,
-            **machine.system(),
-            "packages": dict(sorted(versions.items())),
+            "commit": measure.commit(),
+            "command": "python -m tools.plan",
+            **measure.system(),
+            "packages": dict(sorted(packages.items())),
             "compiled_on": processor(),
         },
         "cards": cards,
+        "plans": plans,
     }
+    path = record.FOLDER / record.PLAN
+    files.write_text(path, json.dumps(content, indent=1) + "\n")
+    print(f"{len(plans)} plans are in {path}")
+    return 0
 
 
-def record(
-    output: Path,
-    commit: str,
-    command: str,
-    quick: bool = False,
-    resume: bool = False,
-    say: Callable[[str], None] = print,
-) -> dict:
-    """Ask for all cases and return the plan as it goes into a file.
-
-    What is done is kept beside `output` after each case, as in a measurement.
-    """
-    folder, names = wheels()
-    variables = compiler_variables(folder, ROOT)
-    cards, versions = known_cards(variables)
-    versions |= dict(x.split("==") for x in names)
-    head = header(cards, versions, commit, command, quick)
-    everything = list(compiled.cases(cards, quick))
-    with contextlib.closing(
-        run.Journal(output.with_suffix(".partial.jsonl"))
-    ) as journal:
-        journal.start(head, resume)
-        done = {compiled.key(found) for found in journal.records}
-        asked = [case for case in everything if compiled.key(case) not in done]
-        for case, answer in answers(asked, variables):
-            found = compiled.complete(case, answer, cards)
-            journal.add(found)
-            place = f"[{len(journal.records):3}/{len(everything)}]"
-            say(f"{place} {' '.join(map(str, compiled.key(case)))}: {describe(found)}")
-        order = {compiled.key(case): place for place, case in enumerate(everything)}
-        plans = sorted(journal.records, key=lambda found: order[compiled.key(found)])
-    return {**head, "plans": plans}
-
-
-def describe(found: dict) -> str:
-    """A plan in a few words."""
-    if found["status"] != "planned":
-        return f"{found['status']}: {found['why']}"
-    launches = sum(found["launches"].values())
-    return f"{found['memory']['total'] / 2**20:.1f} MiB, {launches} launches"
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,7 +1,8 @@
 """The process that asks the cards' compilers: it has their folder on its PYTHONPATH.
 
-It reads a request from standard input, as JSON, and writes one line of JSON to standard
-output for each case that it starts and for each that it ends.
+It reads a request from standard input, as JSON: the `build` of a model (its name, size
+and policy) and `cases` to plan. To standard output it writes a line of JSON for each
+case. Without a `build` it tells the cards and the versions of what is asked.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ import json
 import os
 import sys
 from typing import Any, TextIO
-
-from benchmarks.worker import in_a_line, is_out_of_memory
 
 FIGURES = ("capability", "memory", "bandwidth", "rates", "sources")
 
@@ -26,45 +25,47 @@ def known() -> dict:
 
     from snippets import gpu_compiler
 
-    found = {
+    cards = {
         name: {k: v for k, v in dataclasses.asdict(card).items() if k in FIGURES}
         for name, card in gpu_compiler.CARDS.items()
     }
     modules = {"jax": jax, "jaxlib": jaxlib, "keras": keras, "numpy": numpy}
     return {
-        "cards": found,
+        "cards": cards,
         "versions": {name: x.__version__ for name, x in modules.items()},
     }
 
 
-class Planner:
-    """A model, compiled for one card after the other."""
+def plans(build: list[str], cases: list[dict]) -> Any:
+    """What the compilers of the cards make of a training step, case by case.
 
-    def __init__(self, model: str, size: str, precision: str):
-        from benchmarks.engines import keras_models
-        from benchmarks.sizes import SIZES, Transformer
-        from snippets import gpu_compiler
+    Yields:
+        `status` ("planned", "refused" or "failed") with the plan, or with `why`.
+    """
+    from snippets import gpu_compiler
+    from tools.plan import models
+    from tools.plan.sizes import SIZES, Transformer
 
-        self.compiler = gpu_compiler
-        self.size = SIZES[model][size]
-        self.tokens = isinstance(self.size, Transformer)
-        self.model = keras_models.prepare(self.size, precision, "compiled")
-
-    def data(self, batch: int) -> tuple:
-        """The shapes of a batch, as `benchmarks.sizes.batch_of` makes it."""
-        array, shape = self.compiler.array, (batch, *self.size.inputs_shape)
-        if self.tokens:
-            return array(*shape, dtype="int32"), array(*shape, dtype="int32")
-        return array(*shape), array(batch, dtype="int32")
-
-    def plan(self, card: str, batch: int) -> dict:
-        """What the compiler of a card makes of a step."""
-        data = self.data(batch)
+    name, size, policy = build
+    its = SIZES[name][size]
+    model = models.prepare(its, policy, jit_compile=True)
+    array = gpu_compiler.array
+    for case in cases:
+        shape = case["batch"], *its.inputs_shape
+        if isinstance(its, Transformer):
+            data = array(*shape, dtype="int32"), array(*shape, dtype="int32")
+        else:
+            data = array(*shape), array(case["batch"], dtype="int32")
         try:
-            program = self.compiler.compile_step_for(card, self.model, *data)
-        except self.compiler.Refused as refusal:
-            return {"status": "refused", "why": str(refusal)}
-        return {
+            program = gpu_compiler.compile_step_for(case["card"], model, *data)
+        except gpu_compiler.Refused as refusal:
+            yield {"status": "refused", "why": str(refusal)}
+            continue
+        except Exception as error:
+            first = (str(error).splitlines() or [""])[0]
+            yield {"status": "failed", "why": f"{type(error).__name__}: {first}"}
+            continue
+        yield {
             "status": "planned",
             "memory": program.plan,
             "traffic": program.traffic,
@@ -75,32 +76,15 @@ class Planner:
 
 
 def serve(request: dict, out: TextIO) -> None:
-    """Answer a request: "cards", or what to "build" and the "cases" to plan."""
-
-    def say(**message: Any) -> None:
-        print(json.dumps(message), file=out, flush=True)
-
-    if request.get("cards"):
-        say(answer=known())
-        return
-    planner = None
-    for number, case in enumerate(request["cases"]):
-        say(start=number)
-        try:
-            planner = planner or Planner(*request["build"])
-            say(end=number, answer=planner.plan(case["card"], case["batch"]))
-        except Exception as error:
-            short = "the host's memory ran out: " if is_out_of_memory(error) else ""
-            say(
-                end=number,
-                answer={"status": "failed", "why": short + in_a_line(error)},
-            )
-            return
+    """Answer a request."""
+    answers = plans(**request) if request else [known()]
+    for answer in answers:
+        print(json.dumps(answer), file=out, flush=True)
 
 
 if __name__ == "__main__":
     sys.modules.update(matplotlib=None, sklearn=None)  # Keras would import them
-    # What the libraries print goes to standard error: the messages stay alone.
-    messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    # What the libraries print goes to standard error: the answers stay alone.
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    serve(json.load(sys.stdin), messages)
+    serve(json.load(sys.stdin), replies)

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from benchmarks.sizes import Conv, Mlp, Size, Transformer
+from tools.plan.sizes import Conv, Mlp, Size, Transformer
 
 
 class Product(NamedTuple):

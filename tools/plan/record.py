@@ -7,18 +7,18 @@ is stored but a bound: no step is faster than the roofline lets it be.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import flops, results
-from benchmarks.plan import Machine
-from benchmarks.sizes import BATCHES, SIZES
 from tools.model.errors import UserError
+from tools.plan import flops
+from tools.plan.sizes import BATCHES, SIZES
 
-PATH = results.FOLDER / results.NO_DEVICE
-SCHEMA = Path(__file__).with_name("compiled-schema.json")
+FOLDER = Path(__file__).with_name("results")
+PLAN = "compiled-plan.json"  # the one file there that is of no device
 LABEL = "the compiler's plan"
-AGAIN = "make measure ARGS=--compiler"
+SCHEMAS = Path(__file__).parent
 # Whose rate bounds the products of a policy, the fastest first.
 RATES = {
     "float32": ("tf32", "float32"),
@@ -32,8 +32,8 @@ CASE = ("model", "size", "precision", "batch", "card")
 
 
 def suitable(card: dict) -> str:
-    """The 16-bit policy that the suite takes on a card."""
-    return Machine("gpu", tuple(card["capability"])).mixed
+    """The 16-bit policy of a card: bfloat16 where it computes in it, from 8.0 on."""
+    return "mixed_bfloat16" if card["capability"] >= [8, 0] else "mixed_float16"
 
 
 def precisions(card: dict) -> list[str]:
@@ -41,18 +41,16 @@ def precisions(card: dict) -> list[str]:
     return list(dict.fromkeys(["float32", suitable(card), "mixed_bfloat16"]))
 
 
-def cases(cards: dict[str, dict], quick: bool = False) -> Iterator[dict]:
-    """What is asked of the compilers: the suite's models, sizes, batches, policies.
+def cases(cards: dict[str, dict]) -> Iterator[dict]:
+    """What is asked of the compilers: models, sizes, policies, cards.
 
-    Each has the middle batch of the measurements; the large models come in each policy,
-    the small ones in the suitable one. The cases of one model and policy follow each
-    other, so that it is built once.
+    The large models come in each policy, the small ones in the suitable one. The cases
+    of one model and policy follow each other, so that it is built once.
 
     Args:
         cards: what is known of each card, by name.
-        quick: the small models only.
     """
-    for size in ("small",) if quick else ("large", "small"):
+    for size in ("large", "small"):
         for model, precision in itertools.product(BATCHES, RATES):
             for name, card in cards.items():
                 asked = [suitable(card)] if size == "small" else precisions(card)
@@ -61,7 +59,7 @@ def cases(cards: dict[str, dict], quick: bool = False) -> Iterator[dict]:
                         "model": model,
                         "size": size,
                         "precision": precision,
-                        "batch": BATCHES[model][size][1],
+                        "batch": BATCHES[model][size],
                         "card": name,
                     }
 
@@ -116,44 +114,60 @@ def complete(case: dict, answer: dict, cards: dict[str, dict]) -> dict:
 # --- files ---------------------------------------------------------------------------
 
 
-def check(plan: dict, name: str = PATH.name) -> None:
-    """Check a plan against the schema, its sums and its bounds.
+def parse(path: Path, schema: str, again: str) -> dict:
+    """Read a file of results and hold it against its schema.
+
+    Args:
+        path: the file.
+        schema: the name of the JSON Schema beside this program.
+        again: the command that makes the file anew.
 
     Raises:
-        UserError: something is missing or wrong; names the file and the place in it.
+        UserError: it can't be read or breaks the schema; names the file and the place.
     """
-    for place, problem in results.violations(SCHEMA, plan) or _wrong_sums(plan):
-        raise UserError(
-            f"{name}: at {place}: {problem}. Fix: ask again with `{AGAIN}`, and edit "
-            "nothing in the file"
-        )
+    import jsonschema  # a machine that only measures may lack it
+
+    fix = f"Fix: make it again with `{again}`, and edit nothing in it"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path.name}: can't be read: {error}. {fix}") from None
+    rules = json.loads((SCHEMAS / schema).read_text(encoding="utf-8"))
+    for error in jsonschema.Draft202012Validator(rules).iter_errors(content):
+        place = "/".join(map(str, error.absolute_path)) or "the top"
+        raise UserError(f"{path.name}: at {place}: {error.message[:200]}. {fix}")
+    return content
 
 
-def _wrong_sums(plan: dict) -> Iterator[tuple[str, str]]:
-    """What the schema can't see: cases twice, sums and bounds that do not follow."""
-    seen = set()
-    for number, found in enumerate(plan["plans"]):
-        place = f"plans/{number}"
-        if key(found) in seen:
-            yield place, f"{key(found)} stands there twice"
-        seen.add(key(found))
-        if found["card"] not in plan["cards"]:
-            yield place, f"no card {found['card']!r} among cards"
-        elif found["status"] == "planned":
-            *parts, total = found["memory"].values()
-            if sum(parts) != total:
-                yield place, "the parts of the memory are not its total"
-            case = {name: found[name] for name in CASE}
-            if complete(case, found, plan["cards"]) != found:
-                yield place, "fits, flop or the bound do not follow from the rest"
-
-
-def load(path: Path = PATH) -> dict:
-    """Read a plan and check it.
+def load_plan(folder: Path = FOLDER) -> dict:
+    """Read the compiler's plan and check that its sums and bounds follow.
 
     Raises:
         UserError: it can't be read, is invalid or has no provenance.
     """
-    plan = results.parse(path, f"ask again with `{AGAIN}`")
-    check(plan, path.name)
+    again = "make measure ARGS=--compiler"
+    plan = parse(folder / PLAN, "schema-compiled.json", again)
+    for number, found in enumerate(plan["plans"]):
+        if found["status"] != "planned":
+            continue
+        case = {name: found[name] for name in CASE}
+        *pieces, total = found["memory"].values()
+        if sum(pieces) != total or complete(case, found, plan["cards"]) != found:
+            raise UserError(
+                f"{PLAN}: at plans/{number}: sums or bounds do not follow from the "
+                f"rest. Fix: ask again with `{again}`, and edit nothing in the file"
+            )
     return plan
+
+
+def load_devices(folder: Path = FOLDER) -> list[dict]:
+    """What was measured on each device, CPUs first, then by name.
+
+    Raises:
+        UserError: a file can't be read, is invalid or has no provenance.
+    """
+    paths = sorted(path for path in folder.glob("*.json") if path.name != PLAN)
+    found = [parse(path, "schema-measured.json", "make measure") for path in paths]
+    return sorted(
+        found, key=lambda x: (x["device"]["kind"] != "cpu", x["device"]["name"])
+    )

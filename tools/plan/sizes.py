@@ -1,4 +1,4 @@
-"""The three models that are measured, in a size for CPUs and one for large GPUs."""
+"""The three models of the page, in a size for CPUs and one for large GPUs."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ SIZES: dict[str, dict[str, Size]] = {
         ),
     },
 }
-# The batch sizes: the middle one is measured in every way, the others in the usual way.
+# The samples in a batch.
 BATCHES = {
-    "mlp": {"small": (16, 128, 1024), "large": (512, 4096, 32768)},
-    "conv": {"small": (4, 32, 128), "large": (16, 64, 256)},
-    "transformer": {"small": (2, 16, 64), "large": (4, 16, 64)},
+    "mlp": {"small": 128, "large": 4096},
+    "conv": {"small": 32, "large": 64},
+    "transformer": {"small": 16, "large": 16},
 }
 
 

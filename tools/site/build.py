@@ -28,7 +28,7 @@ BUILT = "the book is built: _build/html/index.html"
 BUILT_FROM = Path("_build", "built-from.json")
 # What Sphinx sees for itself: pages, and what they say that they are made from.
 PAGES = ("*.md", "*.ipynb", "*.yml", "*.json")
-SOURCES = ("book", "notebooks", "benchmarks/results")
+SOURCES = ("book", "notebooks", "tools/plan/results")
 # What no page depends on, or what is made.
 LEFT_OUT = ("_build", "__pycache__", "node_modules", "tests", "submissions", "grades")
 

@@ -35,7 +35,7 @@ MEASURE_ON_COLAB = """\
 ```text
 !git clone {url}
 %cd {name}
-!python -m benchmarks --quick
+!python -m tools.plan.measure --quick
 ```"""
 
 
