@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode, v4
 
+from tools.model import claims_file
 from tools.model.chapters import ROOT
 from tools.notebooks import normalise
 
@@ -148,6 +149,7 @@ def make_house(root: Path) -> Path:
     for name, text in texts.items():
         (root / name).write_text(text, encoding="utf-8")
     save(root, chapter())
+    (root / claims_file.STORED).write_text(claims_file.claims_text(root))
     return root
 
 

@@ -9,14 +9,13 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 from pathlib import Path
-from types import SimpleNamespace
 
 import notebook_factory as factory
 import psutil
 import pytest
 from nbformat import v4
 
-from tools.checks import cells, summary
+from tools.checks import cells
 from tools.model import chapters, outcomes
 
 ADDRESS = "0x7f00deadbeef"
@@ -258,28 +257,6 @@ def test_the_summary_of_a_healthy_run(healthy):
     slowest = healthy.line("slowest")
     times = re.fullmatch(r"(\S+) \d+ s, (\S+) \d+ s", slowest)
     assert times and set(times.groups()) == {"01-healthy", "02-other"}, slowest
-
-
-def test_the_summary_names_cells_that_took_long(tmp_path):
-    root = factory.make_house(tmp_path)
-    path = chapters.chapter_paths(root)[0]
-    code = [i for i, c in enumerate(chapters.read(path).cells) if c.cell_type == "code"]
-    options = SimpleNamespace(rootpath=root, getoption=lambda name, default: default)
-    book = summary.Summary(options)
-    for index, seconds in zip(code, (20.0, 21.0), strict=False):
-        book.pytest_runtest_logreport(
-            SimpleNamespace(
-                duration=seconds,
-                user_properties=[
-                    ("notebook", path.relative_to(root).as_posix()),
-                    ("cell", str(index)),
-                    ("outcome", outcomes.HELD),
-                    ("reason", ""),
-                ],
-            )
-        )
-    long = [line for line in book.lines() if line.startswith("over 20 s")]
-    assert len(long) == 1 and "cell " in long[0] and long[0].endswith(": 21 s"), long
 
 
 @pytest.mark.parametrize(

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import datetime
+import platform
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tools.drift import claims
-from tools.model import chapters, files, outcomes
+from tools import installed
+from tools.model import chapters, claims_file, files, outcomes
 from tools.model.errors import UserError
 
-SLOWEST = 5  # notebooks, and cells, that the summary names
-LONG = 20  # seconds that no cell takes on a quiet machine with two cores
+SLOWEST = 5  # notebooks that the summary names
 
 
 @dataclasses.dataclass(frozen=True)
 class Ran:
     """What became of one cell."""
 
-    notebook: str  # its path from the root
+    path: Path  # of its notebook
     cell: int  # its index in the notebook, from 0
     claim: str  # such as `12.7`, or nothing
     outcome: str  # `held`, `broken` or `not checked`
@@ -28,39 +30,13 @@ class Ran:
 
 
 class Summary:
-    """Counts notebooks, cells, compared outputs and claims, and times the notebooks."""
+    """Counts cells, outputs and claims, and writes the report on the claims."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.root = config.rootpath
-        self.seconds: collections.Counter[str] = collections.Counter()
-        self.long: dict[tuple[str, int], float] = {}  # the cells that took over LONG
-        self.ran: dict[tuple[str, int], Ran] = {}
-        self.unstarted: dict[str, str] = {}  # notebooks that could not be collected
-        self.fault = ""  # why there is no file with the claims
-        self.commit = ""  # of the files that run, if git knows them all
-        kernels = config.getoption("kernel_python", "")
-        xml = config.getoption("xmlpath", None)
-        self.file = Path(xml).with_suffix(".json") if xml and not kernels else None
-
-    def pytest_sessionstart(self) -> None:
-        """Note the commit that runs."""
-        if self.file:
-            self.commit = claims.clean_commit(self.root)
-
-    def pytest_sessionfinish(self) -> None:
-        """Write what became of the claims beside the XML of the run."""
-        if self.file is None or not any(cell.claim for cell in self.ran.values()):
-            return
-        same = self.commit == claims.clean_commit(self.root)
-        ran = {
-            key: claims.Outcome(cell.outcome, cell.reason)
-            for key, cell in self.ran.items()
-        }
-        try:
-            found = claims.tested(ran, self.commit if same else "", self.root)
-            files.write_text(self.file, claims.text(found))
-        except (OSError, UserError) as error:
-            self.fault = f"{self.file.name} is not written: {error}"
+        self.seconds: collections.Counter[Path] = collections.Counter()
+        self.ran: dict[tuple[Path, int], Ran] = {}
+        self.unstarted: dict[str, str] = {}  # notebooks that could not be run, and why
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note a notebook that can't be read."""
@@ -75,90 +51,86 @@ class Summary:
                 name = report.nodeid.partition("::")[0]
                 self.unstarted[name] = outcomes.last_words(report.longreprtext)
             return
-        self.seconds[known["notebook"]] += report.duration
-        cell = int(known["cell"])
-        if report.duration > LONG:
-            self.long[known["notebook"], cell] = report.duration
+        path, cell = self.root / known["notebook"], int(known["cell"])
+        self.seconds[path] += report.duration
         if "outcome" in known:
-            self.ran[known["notebook"], cell] = Ran(
-                known["notebook"],
-                cell,
-                known.get("claim", ""),
-                known["outcome"],
-                known["reason"],
-            )
+            claim, outcome = known.get("claim", ""), known["outcome"]
+            self.ran[path, cell] = Ran(path, cell, claim, outcome, known["reason"])
 
     def pytest_terminal_summary(self, terminalreporter) -> None:
-        """Print the summary of a run that had notebooks in it."""
+        """Print the summary of a run that had notebooks in it, and write the report."""
         if not self.ran and not self.unstarted:
             return
         terminalreporter.section("the book")
         for line in self.lines():
             terminalreporter.write_line(line)
+        try:
+            self.write()
+        except (OSError, UserError) as error:
+            terminalreporter.write_line(f"{claims_file.REPORT} is not written: {error}")
 
-    def lines(self) -> list[str]:
+    def write(self) -> None:
+        """Write what became of the claims that were run, and with which versions."""
+        report = self.root / claims_file.REPORT
+        report.parent.mkdir(parents=True, exist_ok=True)
+        lines = [
+            claims_file.line(chapter, claim, ran.outcome, ran.reason)
+            for chapter in map(chapters.chapter, sorted({path for path, _ in self.ran}))
+            for claim in chapter.claims
+            if (ran := self.ran.get((chapter.path, claim.cell)))
+        ]
+        text = claims_file.text(
+            lines,
+            date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+            python=platform.python_version(),
+            versions=installed.versions(),
+        )
+        files.write_text(report, text)
+
+    def lines(self) -> Iterator[str]:
         """The summary."""
-        cells = list(self.ran.values())
-        outcome = collections.Counter(cell.outcome for cell in cells)
-        claims = collections.Counter(cell.outcome for cell in cells if cell.claim)
-        unrun = sum(cell.reason.startswith("not run: ") for cell in cells)
+        cells = self.ran.values()
+        failed = [x for x in cells if x.outcome == outcomes.BROKEN]
+        unrun = sum(x.reason.startswith("not run: ") for x in cells)
+        more = f", {unrun} not run" if unrun else ""
+        claims = collections.Counter(x.outcome for x in cells if x.claim)
         outputs, compared = self.outputs()
         share = 100 * compared // outputs if outputs else 100
-        lines = [
-            f"notebooks          {len({cell.notebook for cell in cells})}",
-            f"cells run          {len(cells) - unrun}, "
-            + f"{outcome[outcomes.BROKEN]} failed"
-            + (f", {unrun} not run" if unrun else ""),
-            f"outputs compared   {compared} of {outputs} ({share} %)",
-            "claims             " + ", ".join(f"{claims[x]} {x}" for x in outcomes.ALL),
-        ]
-        slowest = self.seconds.most_common(SLOWEST)
-        if slowest:
-            times = ", ".join(f"{Path(name).stem} {s:.0f} s" for name, s in slowest)
-            lines.append(f"slowest            {times}")
-        for (name, cell), seconds in self.longest():
-            where = chapters.where(
-                Path(name), cell, chapters.read(self.root / name).cells[cell]
-            )
-            lines.append(f"over {LONG} s          {where}: {seconds:.0f} s")
-        failed = [x for x in cells if x.outcome == outcomes.BROKEN]
-        lines += [f"{name}: can't be run: {x}" for name, x in self.unstarted.items()]
-        lines += [self.fault] if self.fault else []
-        lines += self.named("broken", [x for x in failed if x.claim])
-        lines += self.named("failed", [x for x in failed if not x.claim])
+        times = self.seconds.most_common(SLOWEST)
+        counts = ", ".join(f"{claims[outcome]} {outcome}" for outcome in outcomes.ALL)
+        yield f"notebooks          {len({x.path for x in cells})}"
+        yield f"cells run          {len(cells) - unrun}, {len(failed)} failed{more}"
+        yield f"outputs compared   {compared} of {outputs} ({share} %)"
+        yield f"claims             {counts}"
+        yield f"slowest            {', '.join(f'{x.stem} {s:.0f} s' for x, s in times)}"
+        for name, reason in self.unstarted.items():
+            yield f"{name}: can't be run: {reason}"
         unchecked = [x for x in cells if x.outcome == outcomes.UNCHECKED and x.claim]
-        return lines + self.named("not checked", unchecked)
-
-    def longest(self) -> list[tuple[tuple[str, int], float]]:
-        """Which cells took longest of those that took too long, with their seconds."""
-        return sorted(self.long.items(), key=lambda item: -item[1])[:SLOWEST]
+        yield from named("broken", [x for x in failed if x.claim])
+        yield from named("failed", [x for x in failed if not x.claim])
+        yield from named("not checked", unchecked)
 
     def outputs(self) -> tuple[int, int]:
         """How many of the cells have text output, and of how many it was compared."""
         outputs = compared = 0
-        for name in {name for name, _ in self.ran}:
-            cells = chapters.read(self.root / name).cells
-            for index, cell in enumerate(cells):
-                ran = self.ran.get((name, index))
-                if ran and chapters.has_text_output(cell):
-                    outputs += 1
-                    good = (
-                        ran.outcome != outcomes.BROKEN and "not run" not in ran.reason
-                    )
-                    compared += chapters.is_compared(cell) and good
+        for ran in self.ran.values():
+            cell = chapters.chapter(ran.path).cells[ran.cell]
+            if chapters.has_text_output(cell):
+                good = ran.outcome != outcomes.BROKEN and "not run" not in ran.reason
+                outputs += 1
+                compared += chapters.is_compared(cell) and good
         return outputs, compared
 
-    def named(self, what: str, cells: list[Ran]) -> list[str]:
-        """A line for each cell, or one for all of a notebook with the same reason."""
-        groups: dict[tuple[str, str], list[Ran]] = collections.defaultdict(list)
-        for cell in cells:
-            groups[cell.notebook, cell.reason].append(cell)
-        lines = []
-        for (name, reason), same in groups.items():
-            first, more = same[0], len(same) - 1
-            cell = chapters.read(self.root / name).cells[first.cell]
-            place = chapters.where(Path(name), first.cell, cell)
-            place += f" and {more} more of its cells" if more else ""
-            label = f"{first.claim} " if first.claim else ""
-            lines.append(f"{what:<12} {label}{place}: {reason}")
-        return lines
+
+def named(what: str, cells: list[Ran]) -> Iterator[str]:
+    """A line for each cell, or one for all of a notebook with the same reason."""
+    groups: dict[tuple[Path, str], list[Ran]] = collections.defaultdict(list)
+    for cell in cells:
+        groups[cell.path, cell.reason].append(cell)
+    for (path, reason), same in groups.items():
+        first, others = same[0], len(same) - 1
+        cell = chapters.chapter(path).cells[first.cell]
+        place = chapters.where(path, first.cell, cell)
+        label = f"{first.claim} " if first.claim else ""
+        more = f" and {others} more of its cells" if others else ""
+        yield f"{what:<12} {label}{place}{more}: {reason}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools.model import address, chapters, files
+from tools.model import address, chapters, claims_file, files
 from tools.model.address import Repository
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError, command
@@ -228,6 +228,10 @@ def sync(root: Path = ROOT, check: bool = False) -> list[str]:
     for path, text in synced_prose(root, repository).items():
         stale.append(f"{path.name}: has another address than _config.yml")
         texts[path] = text
+    claims, text = root / claims_file.STORED, claims_file.claims_text(root)
+    if not claims.exists() or claims.read_text(encoding="utf-8") != text:
+        stale.append(f"{claims.name}: is not what the chapters' claims say")
+        texts[claims] = text
     if not check:
         for path, text in texts.items():
             files.write_text(path, text)

@@ -18,7 +18,6 @@ MODULES = (
     "download_links",
     "formulas",
     "landing_page",
-    "machines_table",
     "measured_page",
     "other_pages",
     "page_description",
@@ -28,7 +27,6 @@ MODULES = (
     "run_menu.menu",
     "site_address",
     "troubleshooting",
-    "what_changed",
 )
 
 

@@ -23,13 +23,16 @@ import nbformat
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
 from book_site import version_marks
-from book_site.cells import input_code, is_code_cell, rewrite
 from book_site.learner_form import LearnerForm
-from tools.model import address, chapters, outcomes
+from book_site.markup import input_code, is_code_cell, link, rewrite, sentence_nodes
+from tools.model import address, chapters
+from tools.model.chapters import Chapter
+from tools.model.claims_file import why_not_checked
 from tools.model.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
@@ -38,28 +41,26 @@ WRITTEN = re.compile(r"%%writefile (?:-a )?\S+(\.\w+)\n")
 LANGUAGES = {".sbatch": "bash", ".yaml": "yaml"}  # by the file's suffix
 
 
-def sentence_nodes(sentence: str) -> list[nodes.Node]:
-    """A claim's sentence with a capital, and what stands between backticks as code."""
-    sentence = sentence[:1].upper() + sentence[1:]
-    return [
-        nodes.literal("", part) if index % 2 else nodes.Text(part)
-        for index, part in enumerate(re.split(r"`([^`]+)`", sentence))
-        if part
-    ]
+def site_chapters(env: BuildEnvironment) -> list[Chapter]:
+    """The chapters that are part of the site, for a page that is made from them.
 
-
-def link(target: str, text: str, docname: str, css: str) -> addnodes.pending_xref:
-    """A link to a labelled place of the book, which Sphinx checks."""
-    return addnodes.pending_xref(
-        "",
-        nodes.inline("", text, classes=[css]),
-        refdomain="std",
-        reftype="ref",
-        reftarget=target,
-        refexplicit=True,
-        refwarn=True,
-        refdoc=docname,
-    )
+    The page that is read depends on them; a broken chapter is a warning.
+    """
+    root = Path(env.srcdir)
+    env.note_dependency(str(root / "_toc.yml"))
+    found = []
+    for path in chapters.chapter_paths(root):
+        if env.path2doc(str(path)) not in env.found_docs:
+            continue
+        env.note_dependency(str(path))
+        try:
+            chapter = chapters.chapter(path)
+            _ = chapter.number, chapter.claims  # one that is broken says so here
+        except UserError as error:
+            LOGGER.warning("%s", error, type="book", subtype="claim")
+        else:
+            found.append(chapter)
+    return found
 
 
 class ChapterPage(SphinxTransform):
@@ -75,29 +76,32 @@ class ChapterPage(SphinxTransform):
             return
         self.shorten_links(address.repository(Path(self.env.srcdir)).pages)
         try:
-            notebook = chapters.read(path)
-            if assignment:
-                self.label_folds(notebook)
-                return
-            self.number_title(chapters.chapter_number(path))
-            claims = {claim.cell: claim for claim in chapters.claims(path, notebook)}
+            chapter = chapters.chapter(path)
+            claims = {} if assignment else {x.cell: x for x in chapter.claims}
         except UserError as error:
             LOGGER.warning("%s", error, type="book", subtype="claim")
             return
-        self.sets = version_marks.known(self.env)
-        for cell in self.document.findall(is_code_cell):
-            self.colour(cell)
-            self.label_fold(cell, notebook.cells[cell["cell_index"]])
-            claim = claims.get(cell["cell_index"])
-            if claim is not None:
-                unchecked = outcomes.reasons(notebook.cells[claim.cell].outputs)
-                self.mark(cell, claim, bool(unchecked))
-        LearnerForm(self.document, path, notebook).apply(claims)
+        for node in self.document.findall(is_code_cell):
+            self.label_fold(node, chapter.cells[node["cell_index"]])
+        if not assignment:
+            self.number_title(chapter.number)
+            self.mark_claims(chapter, claims)
+            LearnerForm(self.document, path, chapter.notebook).apply(claims)
 
-    def label_folds(self, notebook: nbformat.NotebookNode) -> None:
-        """Say of all folds what they hide."""
-        for cell in self.document.findall(is_code_cell):
-            self.label_fold(cell, notebook.cells[cell["cell_index"]])
+    def mark_claims(self, chapter: Chapter, claims: dict[int, chapters.Claim]) -> None:
+        """Give each claim its banner, and colour the files that cells write."""
+        sets = version_marks.known_sets(self.env)
+        for node in self.document.findall(is_code_cell):
+            self.colour(node)
+            claim = claims.get(node["cell_index"])
+            if claim is None:
+                continue
+            code = input_code(node)
+            rewrite(code, chapters.split_claim(code.astext())[1])
+            node.insert(0, self.banner(claim, bool(why_not_checked(chapter, claim))))
+            ledger = self.to_ledger(claim, "see the ledger")
+            if note := version_marks.margin_note(claim, sets, ledger):
+                node.insert(0, note)
 
     def number_title(self, number: int) -> None:
         """Put the chapter's number in front of its title."""
@@ -127,18 +131,6 @@ class ChapterPage(SphinxTransform):
             if written and written[1] in LANGUAGES:
                 code["language"] = LANGUAGES[written[1]]
                 code["force"] = True  # the first line is not of that language
-
-    def mark(
-        self, cell: nodes.container, claim: chapters.Claim, unchecked: bool
-    ) -> None:
-        """Move a claim's sentence from the code to a banner above it."""
-        code = input_code(cell)
-        rewrite(code, chapters.split_claim(code.astext())[1])
-        cell.insert(0, self.banner(claim, unchecked))
-        ledger = self.to_ledger(claim, "see the ledger")
-        note = version_marks.margin_note(claim, self.sets, ledger)
-        if note is not None:
-            cell.insert(0, note)
 
     def to_ledger(self, claim: chapters.Claim, text: str) -> addnodes.pending_xref:
         """A link to a claim's place in the ledger."""

@@ -15,68 +15,52 @@ What is wrong with an entry stops the build and is named.
 
 from __future__ import annotations
 
-import datetime
-import re
 from collections.abc import Iterator
+from typing import ClassVar
 
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from book_site.claims_ledger import Entry
-from book_site.proved_list import Proved, ProvedList, fields_problem, proved
-from tools.model.errors import UserError
-
-DATE = re.compile(r"(read )?(\d{4})(?:-(0[1-9]|1[0-2])(?:-(0[1-9]|[12]\d|3[01]))?)?")
+from book_site.proved_list import Proved, ProvedList, wrong_fields
+from tools.model.words import date_in_words
 
 
 def readable(date: str) -> str:
-    """A date as a reader writes it: `read 2026-11` is `read in November 2026`.
+    """A page's date in words: `read 2026-11` is `read in November 2026`.
 
     Raises:
-        ValueError: it is no date of one of these forms.
+        ValueError: it is no such date.
     """
-    parts = DATE.fullmatch(date)
-    if not parts:
-        raise ValueError(f"{date!r} is neither like 2023-07 nor like 'read 2026-11'")
-    read, year, month, day = parts.groups()
-    name = f"{datetime.date(int(year), int(month or 1), 1):%B} " if month else ""
-    number = f"{int(day)} " if day else ""
-    before = ("read on " if day else "read in ") if read else ""
-    return f"{before}{number}{name}{year}"
+    day = date.removeprefix("read ")
+    if day == date:
+        return date_in_words(day)
+    return f"read {'on' if day.count('-') == 2 else 'in'} {date_in_words(day)}"
 
 
-def check(entry: dict, found: list[Entry]) -> Proved:
-    """Find the claim of an entry, and look at the pages that it names.
-
-    Raises:
-        UserError: the entry is incomplete, or no claim begins as it says.
-    """
-    name = f"corrections.yml, {str(entry.get('statement'))!r}"
-    required = {"statement", "where", "truth", "claim"}
-    if problem := fields_problem(entry, required, {"since"}):
-        raise UserError(
-            f"{name}: an entry has statement, where, truth, claim, and perhaps since. "
-            f"{problem}"
-        )
-    for page in entry["where"]:
-        problem = fields_problem(page, {"page", "url", "date"}, set())
-        if not problem and not page["url"].startswith("https://"):
-            problem = f"Fix: mend the address {page['url']!r}"
-        if not problem:
-            try:
-                readable(str(page["date"]))
-            except ValueError as error:
-                problem = f"Fix: mend the date: {error}"
-        if problem:
-            raise UserError(f"{name}: a page has page, url and date. {problem}")
-    return proved(name, entry, found)
+def page_problem(page: dict) -> str:
+    """What is wrong with a page that an entry names, or nothing."""
+    if wrong := wrong_fields(page, {"page", "url", "date"}, set()):
+        return f"a page has page, url and date. Fix: mend {wrong}"
+    if not page["url"].startswith("https://"):
+        return f"no address of a page. Fix: mend {page['url']!r}"
+    try:
+        readable(str(page["date"]))
+    except ValueError:
+        return f"no date like 2023-07 or read 2026-11. Fix: mend {page['date']!r}"
+    return ""
 
 
 class Corrections(ProvedList):
     """Write the list where the directive stands."""
 
     kind = "corrections"
-    check = staticmethod(check)
+    required: ClassVar = {"statement", "where", "truth", "claim"}
+    optional: ClassVar = {"since"}
+
+    @staticmethod
+    def problem(entry: Proved) -> str:
+        """What is wrong with the pages that an entry names, or nothing."""
+        return next(filter(None, map(page_problem, entry.fields["where"])), "")
 
     def row(self, entry: Proved) -> Iterator[nodes.Node]:
         """One statement."""

@@ -21,7 +21,7 @@ import nbformat
 from docutils import nodes
 from sphinx.util import logging
 
-from book_site.cells import input_code, is_code_cell, rewrite
+from book_site.markup import input_code, is_code_cell, rewrite
 from tools.model import chapters, questions
 
 LOGGER = logging.getLogger(__name__)

@@ -9,8 +9,9 @@ that is incomplete, or whose claim is not there, stops the build and is named.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import yaml
 from docutils import nodes
@@ -18,9 +19,9 @@ from docutils.statemachine import StringList
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from book_site.chapter_pages import link, sentence_nodes
-from book_site.claims_ledger import Entry, entries
-from tools.model import chapters
+from book_site.chapter_pages import site_chapters
+from book_site.markup import link, section
+from tools.model.chapters import Chapter, Claim
 from tools.model.errors import UserError
 
 LOGGER = logging.getLogger(__name__)
@@ -30,49 +31,53 @@ LOGGER = logging.getLogger(__name__)
 class Proved:
     """An entry's fields, and the chapter and the claim that prove it."""
 
-    chapter: Entry
-    claim: chapters.Claim
+    chapter: Chapter
+    claim: Claim
     fields: dict
 
 
-def fields_problem(entry: dict, required: set[str], optional: set[str]) -> str:
-    """What is wrong with an entry's fields, or nothing."""
+def wrong_fields(entry: dict, required: set[str], optional: set[str]) -> str:
+    """The fields that an entry lacks, or has and may not have, in words."""
     wrong = (required - entry.keys()) | (entry.keys() - required - optional)
-    return f"Fix: mend {', '.join(sorted(wrong))}" if wrong else ""
-
-
-def proved(name: str, entry: dict, found: list[Entry]) -> Proved:
-    """Find the one claim whose sentence begins as the entry says.
-
-    Args:
-        name: the entry's file and subject, for messages.
-        entry: its fields, `claim` among them.
-        found: the chapters to look in.
-
-    Raises:
-        UserError: no claim begins like that, or several do.
-    """
-    pairs = [
-        (chapter, claim)
-        for chapter in found
-        for claim in chapter.claims
-        if claim.sentence.startswith(entry["claim"])
-    ]
-    if len(pairs) != 1:
-        raise UserError(
-            f"{name}: {len(pairs)} claims begin with {entry['claim']!r}. "
-            "Fix: write the beginning of one, from the claims ledger"
-        )
-    ((chapter, claim),) = pairs
-    return Proved(chapter, claim, entry)
+    return ", ".join(sorted(wrong))
 
 
 class ProvedList(SphinxDirective):
     """Writes the lists where the directive stands; subclasses know their entries."""
 
-    kind = ""  # the page's name, the class of its lists, the beginning of its anchors
-    # Holds an entry against the chapters; a UserError says what is wrong.
-    check: Callable[[dict, list[Entry]], Proved]
+    kind = ""  # the class of its lists and the beginning of its anchors
+    required: ClassVar[set[str]] = set()  # the fields of an entry
+    optional: ClassVar[set[str]] = set()
+
+    @classmethod
+    def check(cls, fields: dict, chapters: list[Chapter]) -> Proved:
+        """Find the one claim whose sentence begins as an entry says.
+
+        Raises:
+            UserError: none or several do, or another field is wrong.
+        """
+        name = f"{cls.kind}, {next(iter(fields.values()))!r}"
+        if wrong := wrong_fields(fields, cls.required, cls.optional):
+            raise UserError(f"{name}: not as the list wants it. Fix: mend {wrong}")
+        found = [
+            Proved(chapter, claim, fields)
+            for chapter in chapters
+            for claim in chapter.claims
+            if claim.sentence.startswith(fields["claim"])
+        ]
+        if len(found) != 1:
+            raise UserError(
+                f"{name}: {len(found)} claims begin with {fields['claim']!r}. "
+                "Fix: write the beginning of one, from the claims ledger"
+            )
+        if problem := cls.problem(found[0]):
+            raise UserError(f"{name}: {problem}")
+        return found[0]
+
+    @staticmethod
+    def problem(entry: Proved) -> str:
+        """What else is wrong with an entry and how to fix it, or nothing."""
+        raise NotImplementedError
 
     def row(self, entry: Proved) -> Iterator[nodes.Node]:
         """The nodes of one entry."""
@@ -82,43 +87,33 @@ class ProvedList(SphinxDirective):
         """A list for each chapter, with a place for the filter before the first."""
         path = Path(self.env.doc2path(self.env.docname)).with_suffix(".yml")
         self.env.note_dependency(str(path))
-        found = entries(self.env)
-        for chapter in found:
-            self.env.note_dependency(self.env.doc2path(chapter.docname))
-        lists: dict[int, list[Proved]] = {}
+        found = site_chapters(self.env)
+        lists: dict[int, list[Proved]] = {chapter.number: [] for chapter in found}
         for fields in yaml.safe_load(path.read_text(encoding="utf-8")):
             try:
                 entry = self.check(fields, found)
             except UserError as error:
                 LOGGER.warning("%s", error, type="book", subtype=self.kind)
-                continue
-            lists.setdefault(entry.chapter.number, []).append(entry)
-        return [
-            nodes.container(classes=["filter-start"]),
-            *(self.section(list_) for _, list_ in sorted(lists.items())),
-        ]
+            else:
+                lists[entry.chapter.number].append(entry)
+        parts = [self.list_of(entries) for entries in lists.values() if entries]
+        return [nodes.container(classes=["filter-start"]), *parts]
 
-    def section(self, list_: list[Proved]) -> nodes.section:
+    def list_of(self, entries: list[Proved]) -> nodes.section:
         """What one chapter proves."""
-        chapter = list_[0].chapter
-        section = nodes.section(ids=[f"{self.kind}-{chapter.number}"])
-        title = nodes.title("", f"{chapter.number}. ")
-        title += sentence_nodes(chapter.title)
-        section += title
-        self.state.document.note_explicit_target(section, section)
+        chapter = entries[0].chapter
+        title = f"{chapter.number}. {chapter.title}"
+        part = section(self, f"{self.kind}-{chapter.number}", title)
         rows = nodes.bullet_list(classes=["proved", self.kind])
-        for entry in list_:
-            rows += nodes.list_item("", *self.row(entry))
-        section += rows
-        return section
+        rows += [nodes.list_item("", *self.row(entry)) for entry in entries]
+        part += rows
+        return part
 
     def where(self, text: str, entry: Proved) -> nodes.paragraph:
         """A line that leads to the claim, to which more may be added."""
+        claim, docname = entry.claim, self.env.docname
         line = nodes.paragraph("", f"{text} ", classes=["proved-where"])
-        claim = entry.claim
-        line += link(
-            claim.anchor, f"claim {claim.label}", self.env.docname, "proved-claim"
-        )
+        line += link(claim.anchor, f"claim {claim.label}", docname, "proved-claim")
         return line
 
     def markdown(self, text: str) -> list[nodes.Node]:

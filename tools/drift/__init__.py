@@ -1,1 +1,0 @@
-"""See what other versions and other machines make of the claims."""

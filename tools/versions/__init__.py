@@ -1,0 +1,1 @@
+"""Claims x versions: which claim held with which versions of Keras and the engines."""
