@@ -32,14 +32,10 @@ ASKED = re.compile(r"""["']([\w-]+)[<>=~!]=""")
 PACKAGES = {"otter": "otter-grader", "sklearn": "scikit-learn"}  # others: as imported
 # The function of a notebook that says what XLA's compiler for NVIDIA GPUs consists of.
 COMPILER = re.compile(r"^COMPILER_JAX.*?^def compiler_wheels.*?(?=^\S)", re.M | re.S)
-ASK_COMPILER = """\
-import importlib.metadata, json, pathlib, sys
-{}
-folder, wheels = compiler_wheels()
-print(json.dumps([str(folder), wheels]))"""
+ASK = "import importlib.metadata, json, pathlib, sys\n{}"
+ASK += "folder, wheels = compiler_wheels()\nprint(json.dumps([str(folder), wheels]))"
 # Who names a place of packages has chosen a build of PyTorch.
-PLACES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL")
-PLACES += ("UV_FIND_LINKS",)
+PLACE = re.compile(r"UV_(\w*INDEX(_URL)?|FIND_LINKS)$")
 
 
 def download(address: str) -> str:
@@ -61,10 +57,8 @@ def find(wanted: str) -> str:
     for name, path in pages.items():
         if name == wanted or name.startswith(f"{wanted.zfill(2)}-"):
             return path
-    names = "\n".join(pages)
-    if not wanted:
-        sys.exit(f"uv run {SITE}run.py NAME or NUMBER opens one of these:\n{names}")
-    sys.exit(f"error: there is no {wanted!r}. Fix: name one of these:\n{names}")
+    problem = f"there is no {wanted}" if wanted else "no notebook is named"
+    sys.exit(f"error: {problem}. Fix: name one of these:\n" + "\n".join(pages))
 
 
 def fetch(path: str) -> Path:
@@ -100,7 +94,7 @@ def install_compiler(uv: str, tool: list[str], code: str) -> None:
     function = COMPILER.search(code)
     if not function or sys.platform != "linux":
         return
-    ask = [*tool, "python", "-c", ASK_COMPILER.format(function[0])]
+    ask = [*tool, "python", "-c", ASK.format(function[0])]
     answer = subprocess.run(ask, stdout=subprocess.PIPE, check=True).stdout
     folder, wheels = json.loads(answer)
     if not Path(folder).exists():
@@ -117,7 +111,7 @@ def main(wanted: str = "", *words: str) -> int:
         sys.exit("error: there is no uv. Fix: start this with `uv run`")
     notebook = fetch(find(wanted))
     code = code_of(notebook)
-    if not any(name in os.environ for name in PLACES):
+    if not any(map(PLACE.match, os.environ)):
         os.environ.setdefault("UV_TORCH_BACKEND", "auto")  # no CUDA without a GPU
     tool = [uv, "tool", "run", "--python", "{}.{}".format(*sys.version_info)]
     tool += ["--constraints", VERSIONS, "--from", "jupyterlab"]
