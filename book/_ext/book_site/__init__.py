@@ -22,9 +22,7 @@ MODULES = (
     "other_pages",
     "page_description",
     "paper_builder",
-    "quick_pages.highlighting",
-    "quick_pages.pages",
-    "run_menu.menu",
+    "quick_pages",
     "site_address",
     "troubleshooting",
 )
