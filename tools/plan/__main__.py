@@ -74,7 +74,7 @@ def answers(cards: dict, variables: dict[str, str]) -> Iterator[dict]:
         pending = list(group)
         while pending:
             case = pending[0]
-            for answer in ask({"build": build, "cases": pending}, variables):
+            for answer in ask({"build": build, "cases": [*pending]}, variables):
                 yield record.complete(pending.pop(0), answer, cards)
             if pending and pending[0] is case:  # it ended before it answered anything
                 yield {**case, "status": "failed", "why": "the process ended"}
