@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 MODULES = (
     "all_cores",
-    "calculators.form",
+    "calculators",
     "chapter_pages",
     "claims_ledger",
     "corrections",

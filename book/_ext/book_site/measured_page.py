@@ -1,8 +1,7 @@
 """The page *What a GPU would give*: tables of the compiler's plan and of measurements.
 
-The directive `measured` takes the name of a table, one of `PLAN` or `MEASURED`, and puts
-it where the directive stands. The tables are made of the files in `tools/plan/results`;
-one that is invalid stops the build.
+The directive `measured` takes the name of a table, one of `PLAN` or `MEASURED`. The
+tables are made of the files in `tools/plan/results`; one that is invalid stops the build.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
-from tools.model.words import date_in_words
 from tools.model.errors import UserError
+from tools.model.words import date_in_words
 from tools.plan import record
 from tools.plan.sizes import BATCHES, SIZES
 
