@@ -31,7 +31,7 @@ from book_site import version_marks
 from book_site.learner_form import LearnerForm
 from book_site.markup import input_code, is_code_cell, link, rewrite, sentence_nodes
 from tools.model import address, chapters
-from tools.model.chapters import Chapter
+from tools.model.chapters import Chapter, Claim
 from tools.model.claims_file import why_not_checked
 from tools.model.errors import UserError
 
@@ -81,27 +81,25 @@ class ChapterPage(SphinxTransform):
         except UserError as error:
             LOGGER.warning("%s", error, type="book", subtype="claim")
             return
+        self.sets = [] if assignment else version_marks.known_sets(self.env)
         for node in self.document.findall(is_code_cell):
-            self.label_fold(node, chapter.cells[node["cell_index"]])
+            index = node["cell_index"]
+            self.label_fold(node, chapter.cells[index])
+            self.colour(node)
+            if index in claims:
+                self.mark(node, chapter, claims[index])
         if not assignment:
             self.number_title(chapter.number)
-            self.mark_claims(chapter, claims)
-            LearnerForm(self.document, path, chapter.notebook).apply(claims)
+            LearnerForm(self.document, chapter).apply()
 
-    def mark_claims(self, chapter: Chapter, claims: dict[int, chapters.Claim]) -> None:
-        """Give each claim its banner, and colour the files that cells write."""
-        sets = version_marks.known_sets(self.env)
-        for node in self.document.findall(is_code_cell):
-            self.colour(node)
-            claim = claims.get(node["cell_index"])
-            if claim is None:
-                continue
-            code = input_code(node)
-            rewrite(code, chapters.split_claim(code.astext())[1])
-            node.insert(0, self.banner(claim, bool(why_not_checked(chapter, claim))))
-            ledger = self.to_ledger(claim, "see the ledger")
-            if note := version_marks.margin_note(claim, sets, ledger):
-                node.insert(0, note)
+    def mark(self, node: nodes.container, chapter: Chapter, claim: Claim) -> None:
+        """Move a claim's sentence from the code to a banner above it."""
+        code = input_code(node)
+        rewrite(code, chapters.split_claim(code.astext())[1])
+        node.insert(0, self.banner(claim, bool(why_not_checked(chapter, claim))))
+        ledger = self.to_ledger(claim, "see the ledger")
+        if note := version_marks.margin_note(claim, self.sets, ledger):
+            node.insert(0, note)
 
     def number_title(self, number: int) -> None:
         """Put the chapter's number in front of its title."""
@@ -132,12 +130,12 @@ class ChapterPage(SphinxTransform):
                 code["language"] = LANGUAGES[written[1]]
                 code["force"] = True  # the first line is not of that language
 
-    def to_ledger(self, claim: chapters.Claim, text: str) -> addnodes.pending_xref:
+    def to_ledger(self, claim: Claim, text: str) -> addnodes.pending_xref:
         """A link to a claim's place in the ledger."""
         target = f"ledger-{claim.anchor}"
         return link(target, text, self.env.docname, "claim-ledger")
 
-    def banner(self, claim: chapters.Claim, unchecked: bool) -> nodes.container:
+    def banner(self, claim: Claim, unchecked: bool) -> nodes.container:
         """The banner: a label that links to itself, the sentence, the ledger.
 
         It says so if the run that made the page did not check the claim.

@@ -18,7 +18,7 @@ from book_site import version_marks
 from book_site.chapter_pages import site_chapters
 from book_site.markup import link, section, sentence_nodes
 from tools.model import chapters, outcomes
-from tools.model.chapters import Chapter
+from tools.model.chapters import Chapter, Claim
 from tools.model.claims_file import why_not_checked
 from tools.model.words import date_in_words, joined, plural
 from tools.versions.record import VersionSet
@@ -57,7 +57,7 @@ def counts(found: list[Chapter]) -> nodes.container:
     return box
 
 
-def version_table(sets: list[VersionSet], claims: list[chapters.Claim]) -> nodes.table:
+def version_table(sets: list[VersionSet], claims: list[Claim]) -> nodes.table:
     """A row for each set of versions: when it was tried, and its counts."""
     lines = [HEAD]
     for one in sets:
@@ -95,7 +95,7 @@ def verified(chapter: Chapter) -> nodes.paragraph:
 
 
 def not_checked_nodes(
-    reason: str, claim: chapters.Claim, sets: list[VersionSet]
+    reason: str, claim: Claim, sets: list[VersionSet]
 ) -> nodes.inline:
     """What is said of a claim that the verified run could not check, for a reason."""
     tried = {one.title: one.tried(claim.sentence).outcome for one in sets}
@@ -103,7 +103,7 @@ def not_checked_nodes(
     where = (
         f"It held with: {joined(held)}."
         if held
-        else "It held with none of the sets on record."
+        else "It has not held with any set of versions yet."
     )
     text = nodes.inline(classes=["ledger-unchecked"])
     text += nodes.strong("", "Not checked")
@@ -111,7 +111,7 @@ def not_checked_nodes(
     return text
 
 
-def not_held_nodes(claim: chapters.Claim, sets: list[VersionSet]) -> list[nodes.inline]:
+def not_held_nodes(claim: Claim, sets: list[VersionSet]) -> list[nodes.inline]:
     """What is said of a claim that did not hold, or was not checked, with some sets."""
     groups: dict[tuple[str, str], list[str]] = {}
     for one in sets:
@@ -173,7 +173,7 @@ class ClaimsLedger(SphinxDirective):
         part += rows
         return part
 
-    def claim(self, chapter: Chapter, claim: chapters.Claim) -> nodes.list_item:
+    def claim(self, chapter: Chapter, claim: Claim) -> nodes.list_item:
         """A claim: its link, its sentence, and where it did not hold."""
         anchor, docname = f"ledger-{claim.anchor}", self.env.docname
         text = nodes.paragraph()

@@ -15,23 +15,18 @@ from __future__ import annotations
 
 import html
 import re
-from pathlib import Path
 
-import nbformat
 from docutils import nodes
 from sphinx.util import logging
 
 from book_site.markup import input_code, is_code_cell, rewrite
 from tools.model import chapters, questions
+from tools.model.chapters import Chapter
 
 LOGGER = logging.getLogger(__name__)
 TITLE = re.compile(r"^# @title (.*)\n", re.MULTILINE)
 PLAIN = "<details>"
-
-
-def fold_tag(kind: str = "") -> str:
-    """The tag that opens a fold, whose class may have a kind beside it."""
-    return f'<details class="{f"fold {kind}".strip()}" open="open">'
+FOLD = '<details class="fold" open="open">'
 
 
 def opening(summary: str, kind: str, more: str = "") -> nodes.raw:
@@ -44,7 +39,8 @@ def opening(summary: str, kind: str, more: str = "") -> nodes.raw:
     """
     hidden = f'<span class="visually-hidden"> {html.escape(more)}</span>'
     text = html.escape(summary) + (hidden if more else "")
-    return nodes.raw("", f"{fold_tag(kind)}<summary>{text}</summary>", format="html")
+    tag = f'<details class="fold {kind}" open="open">'
+    return nodes.raw("", f"{tag}<summary>{text}</summary>", format="html")
 
 
 def closing() -> nodes.raw:
@@ -55,39 +51,32 @@ def closing() -> nodes.raw:
 class LearnerForm:
     """Folds and marks what a chapter's reader is to see later."""
 
-    def __init__(
-        self, document: nodes.document, path: Path, notebook: nbformat.NotebookNode
-    ) -> None:
-        """Take a chapter's page.
-
-        Args:
-            document: the page, whose claims have their banners.
-            path: the chapter's notebook, for messages.
-            notebook: what stands in it.
-        """
+    def __init__(self, document: nodes.document, chapter: Chapter) -> None:
+        """Take a chapter and its page, whose claims have their banners."""
         self.document = document
-        self.path = path
-        self.notebook = notebook
+        self.chapter = chapter
         self.cells = {
             node["cell_index"]: node for node in document.findall(is_code_cell)
         }
 
-    def apply(self, claims: dict[int, chapters.Claim]) -> None:
-        """Dress the page, whose claims are known by their cells."""
+    def apply(self) -> None:
+        """Dress the page."""
+        claims = {claim.cell: claim for claim in self.chapter.claims}
         for index, node in self.cells.items():
             if index in claims:
                 self.fold_proof(node, claims[index])
-            elif "solution" in chapters.tags(self.notebook.cells[index]):
+            elif "solution" in chapters.tags(self.chapter.cells[index]):
                 self.fold_solution(node)
         self.mark_folds()
-        for found in questions.questions(self.notebook):
-            if isinstance(found, questions.Unclear):
-                index, problem, fix = found.args
-                place = chapters.where(self.path, index, self.notebook.cells[index])
+        for question in questions.questions(self.chapter.notebook):
+            if isinstance(question, questions.Unclear):
+                index, problem, fix = question.args
+                cell = self.chapter.cells[index]
+                place = chapters.where(self.chapter.path, index, cell)
                 text = f"{place}: {problem}. Fix: {fix}."
                 LOGGER.warning("%s", text, type="book", subtype="question")
             else:
-                self.mark_question(found)
+                self.mark_question(question)
 
     def fold_proof(self, node: nodes.container, claim: chapters.Claim) -> None:
         """Fold a claim's code; its output, if it has one, stays open."""
@@ -111,7 +100,7 @@ class LearnerForm:
         """Make folds of what a text folds itself."""
         for raw in self.document.findall(nodes.raw):
             if raw.astext().startswith(PLAIN):
-                text = raw.astext().replace(PLAIN, fold_tag())
+                text = raw.astext().replace(PLAIN, FOLD)
                 raw.replace_self(nodes.raw("", text, format="html"))
 
     def mark_question(self, question: questions.Question) -> None:
@@ -119,7 +108,7 @@ class LearnerForm:
         node, claim = self.cells[question.predict], self.cells[question.claim]
         section = node.parent
         place = section.index(node)
-        name = f"guess-{self.notebook.cells[question.predict].id}"
+        name = f"guess-{self.chapter.cells[question.predict].id}"
         options = section[place - 1]
         options["classes"].append("guess")
         options["ids"].append(name)

@@ -13,7 +13,8 @@ from docutils import nodes
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
-from tools.model import chapters, outcomes
+from tools.model import outcomes
+from tools.model.chapters import Claim
 from tools.model.errors import UserError
 from tools.model.words import joined
 from tools.versions import record
@@ -60,7 +61,7 @@ def known_sets(env: BuildEnvironment) -> list[VersionSet]:
         return []
 
 
-def marks(claim: chapters.Claim, sets: list[VersionSet]) -> list[nodes.Node]:
+def marks(claim: Claim, sets: list[VersionSet]) -> list[nodes.Node]:
     """The marks behind a claim's sentence; none where no set has tried it."""
     found = [(one.title, one.tried(claim.sentence).outcome) for one in sets]
     if all(outcome == record.NOT_TRIED for _, outcome in found):
@@ -73,7 +74,7 @@ def marks(claim: chapters.Claim, sets: list[VersionSet]) -> list[nodes.Node]:
     return [nodes.Text(" "), line]
 
 
-def count(one: VersionSet, claims: list[chapters.Claim]) -> list[int]:
+def count(one: VersionSet, claims: list[Claim]) -> list[int]:
     """How many of today's claims had each outcome with a set."""
     found = [one.tried(claim.sentence).outcome for claim in claims]
     return [found.count(outcome) for outcome in GLYPHS]
@@ -100,7 +101,7 @@ def about(one: VersionSet, numbers: set[int]) -> str:
 
 
 def margin_note(
-    claim: chapters.Claim, sets: list[VersionSet], ledger: nodes.Node
+    claim: Claim, sets: list[VersionSet], ledger: nodes.Node
 ) -> nodes.sidebar | None:
     """The note beside a claim that is broken with some sets; otherwise none.
 
