@@ -1,7 +1,7 @@
 """The page *What a GPU would give*: tables of the compiler's plan and of measurements.
 
 The directive `measured` takes the name of a table, one of `PLAN` or `MEASURED`. The
-tables are made of the files in `tools/plan/results`; one that is invalid stops the build.
+tables are made of the files in `tools/plan/results`; an invalid one stops the build.
 """
 
 from __future__ import annotations
@@ -236,7 +236,8 @@ def asked(plan: dict) -> str:
         f"`{origin['command']}` on {date_in_words(origin['date'])}, at commit "
         f"`{origin['commit'][:12]}`; Python {origin['python']}, {packages}. It was "
         f"compiled on {origin['compiled_on']['name']}, "
-        f"{origin['compiled_on']['cores']} cores, {origin['system']}, without a GPU.\n\n"
+        f"{origin['compiled_on']['cores']} cores, {origin['system']}, without a GPU."
+        "\n\n"
         f"````{{dropdown}} The cards' figures\n{table(head, rows, words=2)}\n````"
     )
 
