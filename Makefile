@@ -1,86 +1,147 @@
-# The commands of this book: `make help` lists them.
-# PYTHON=/path/to/python3.13 names the Python that .venv is made with, and
-# CONSTRAINTS=constraints/colab.txt other versions (CONSTRAINTS= takes the newest).
-# TESTS="notebooks/04-place-operations.ipynb tests/test_form.py" has `make test` run these
-# alone, and PYTEST_ARGS=-x hands options on to pytest.
+# The commands of this book: `make help` lists them. All take these variables:
+#
+#     PYTHON=python3.13                   the Python that the environment is made with
+#     CONSTRAINTS=constraints/colab.txt   other versions; CONSTRAINTS= takes the newest
+#     VENV=_build/colab                   another environment than .venv
+#
+# `make test SLOW=1` adds the tests that are slow and rarely change. TESTS="notebooks/
+# 04-place-operations.ipynb tests/checks" has pytest run these alone, and PYTEST_ARGS="-x
+# -k xla" hands options on to it.
 .DEFAULT_GOAL := help
-.PHONY: help book pdf epub zip test serve lab sync refresh measure machines versions release assignments grade lint constraints clean
-RUN := .venv/bin/python -m
-TESTS ?= notebooks tests
+.PHONY: help book serve pdf epub zip test claims lint tests lab sync refresh measure versions assignments grade constraints clean
+VENV ?= .venv
+export VENV
+BIN := $(VENV)/bin
+RUN := $(BIN)/python -m
+INSTALL := sh tools/install.sh
 
 help: ## list these commands
-	@grep -E '^[a-z]+: ## ' Makefile | sed -E 's/^([a-z]+): ## /make \1	/' | expand -t 18
+	@grep -E '^[a-z]+:.* ## ' Makefile | sed -E 's/^([a-z]+):.* ## /make \1	/' | expand -t 18
+
+# --- The site ---
+
+SITE := _build/html
+CONF := _build/conf/conf.py
+SPHINX := -c $(dir $(CONF)) -j auto -n -q
+FILES := -type f ! -path '*/.*' ! -path '*/__pycache__/*' ! -name '* *'
+PAGES := $(shell find book/[!_]* notebooks tools/plan/results $(FILES))
+OTHERS := $(shell find book/_* grading snippets tools $(FILES) ! -path '*/results/*')
 
 book: ## build the site; all it needs is installed into .venv
-	@TASK=book sh tools/setup/bootstrap.sh book
-	@$(RUN) tools.site.build
+	@$(INSTALL) book
+	@$(MAKE) --no-print-directory $(SITE)/index.html
+	@echo "the book is built: $(SITE)/index.html"
+
+# All pages are written, because each shows titles, numbers and claims of others. What a
+# failed build leaves is removed: the next one would not repeat the warnings.
+$(SITE)/index.html: _build/.anew $(PAGES) $(wildcard .git/logs/HEAD _build/downloads/*)
+	@$(RUN) tools.notebooks.sync --check
+	@$(RUN) tools.notebooks.form --toc
+	@touch _build/.begun
+	@trap 'exit 130' INT TERM && trap 'rm -rf $(SITE) _build/.doctrees' EXIT && \
+	PYTHONPATH=book/_ext $(RUN) sphinx $(SPHINX) -a -W --keep-going -d _build/.doctrees . $(SITE) && \
+	trap - EXIT && touch -r _build/.begun $@
+
+# When anything but a page has changed, all pages are also read anew.
+_build/.anew: $(CONF) _toc.yml $(OTHERS) $(VENV)/.installed
+	@rm -rf $(SITE) _build/.doctrees && touch $@
+
+# Jupyter Book's settings for Sphinx; paths in them count from here, not from their file.
+$(CONF): _config.yml
+	@$(INSTALL) book
+	@mkdir -p $(@D) && $(BIN)/jupyter-book config sphinx . >/dev/null && mv conf.py $@
+	@echo 'def setup(app): app.confdir = app.srcdir' >>$@
+
+serve: $(CONF) ## show the site and build it again after each change [PORT=8000]
+	@$(INSTALL) book
+	@PYTHONPATH=book/_ext $(RUN) sphinx_autobuild $(SPHINX) --port $(or $(PORT),8000) --re-ignore '(^|/)([.]|_build|__pycache__)' . _build/serve
 
 pdf: ## print the book as one PDF [ARGS=--ereader]
-	@TASK=pdf sh tools/setup/bootstrap.sh paper
+	@$(INSTALL) book paper
 	@$(RUN) tools.paper.pdf $(ARGS)
 
 epub: ## make an EPUB of the book
-	@TASK=epub sh tools/setup/bootstrap.sh paper
+	@$(INSTALL) book paper
 	@$(RUN) tools.paper.epub
 
-zip: ## pack the site, to read offline, and the notebooks
-	@TASK=zip sh tools/setup/bootstrap.sh book
-	@$(RUN) tools.site.build
+zip: book ## pack the site, to read offline, and the notebooks
 	@$(RUN) tools.paper.zips
 
-test: ## run all checks: claims first, then lint, the site, tests; one summary
-	@TASK=test sh tools/setup/bootstrap.sh all
-	@exec $(RUN) tools.checks --tests $(TESTS) -- $(PYTEST_ARGS)
+# --- The checks ---
 
-serve: ## show the site and build it again after each change [PORT=8000]
-	@TASK=serve sh tools/setup/bootstrap.sh book
-	@$(RUN) tools.site.serve $(or $(PORT),8000)
+PYTEST = $(RUN) pytest -n auto --dist loadscope --junitxml=_build/reports/$1.xml
+PARTS := claims lint book tests
 
-lab: ## open the notebooks in JupyterLab
-	@TASK=lab sh tools/setup/bootstrap.sh all
-	@$(RUN) jupyterlab notebooks
+test: ## run all checks: the claims, lint, the site, the tests [SLOW=1 TESTS= PYTEST_ARGS=]
+	@$(INSTALL) all
+ifdef TESTS
+	@$(call PYTEST,$(if $(findstring .ipynb,$(TESTS)),claims,tests)) $(TESTS) $(PYTEST_ARGS)
+else
+	@red=""; for part in $(PARTS); do \
+		echo && echo "== $$part ==" && $(MAKE) --no-print-directory $$part || red="$$red $$part"; \
+	done; \
+	if [ -n "$$red" ]; then echo && echo "red:$$red" >&2 && exit 1; fi; echo && echo "all is green: $(PARTS)"
+endif
+
+claims: ## execute the notebooks: outputs are compared, claims are asserted
+	@$(INSTALL) all
+	@rm -f _build/reports/claims.*
+	@$(call PYTEST,claims) notebooks $(PYTEST_ARGS)
+
+tests: ## test the tools, the site and the grader [SLOW=1 PYTEST_ARGS=]
+	@$(INSTALL) all
+	@rm -f _build/reports/tests.*
+	@$(call PYTEST,tests) tests $(if $(SLOW),,-m "not slow") $(PYTEST_ARGS)
+
+lint: ## check code, spelling, the notebooks' form and the workflows
+	@$(INSTALL) book lint
+	@red=0; \
+	$(RUN) ruff check -q || red=1; \
+	$(RUN) ruff format -q --check || red=1; \
+	$(RUN) codespell_lib || red=1; \
+	$(RUN) tools.notebooks.form || red=1; \
+	$(RUN) tools.notebooks.sync --check || red=1; \
+	$(BIN)/shellcheck .ci/run $$(find tools .github -name '*.sh') || red=1; \
+	$(BIN)/actionlint -shellcheck $(BIN)/shellcheck -pyflakes= || red=1; \
+	$(BIN)/zizmor --offline --quiet --no-progress .github || red=1; \
+	exit $$red
+
+# --- Writing and teaching ---
+
+lab: ## open the notebooks and assignments in JupyterLab
+	@$(INSTALL) all
+	@$(RUN) jupyterlab
 
 sync: ## copy snippets, addresses and lists of claims to where they are shown
-	@TASK=sync sh tools/setup/bootstrap.sh book
+	@$(INSTALL) book
 	@$(RUN) tools.notebooks.sync
 
 refresh: ## execute notebooks and store their outputs [NB=05]
-	@TASK=refresh sh tools/setup/bootstrap.sh all
+	@$(INSTALL) all
 	@$(RUN) tools.notebooks.refresh $(if $(NB),'$(NB)')
 
 measure: ## measure this machine for What a GPU would give [ARGS=--quick or --compiler]
-	@TASK=measure sh tools/setup/bootstrap.sh all
+	@$(INSTALL) all
 	@$(RUN) $(if $(findstring --compiler,$(ARGS)),tools.plan,tools.plan.measure $(ARGS))
 
-machines: ## run the claims as other machines would [ROWS="one-core older"]
-	@TASK=machines sh tools/setup/bootstrap.sh all
-	@exec $(RUN) tools.drift.machines $(ROWS)
-
-versions: ## run the claims with older versions [SETS="keras-3.13 colab" ARGS=--help]
-	@TASK=versions sh tools/setup/bootstrap.sh all
-	@exec $(RUN) tools.drift.versions $(SETS) $(ARGS)
-
-release: ## keep the claims as those of a release, and say how to publish it: NAME=2026.11
-	@test -n "$(NAME)" || { echo "error: which release? Fix: make release NAME=2026.11" >&2; exit 1; }
-	@TASK=release sh tools/setup/bootstrap.sh all
-	@$(RUN) tools.drift.releases '$(NAME)' $(ARGS)
+versions: ## run the claims with other versions, and record what held: SET=colab [PYTHON=python3.13]
+	@test -n "$(SET)" || { echo "error: which set? Fix: make versions SET=colab (constraints/sets.yml)" >&2; exit 1; }
+	@rm -f _build/reports/claims.json
+	-@$(MAKE) --no-print-directory $(if $(TESTS),test,claims) VENV=_build/$(SET) CONSTRAINTS=constraints/$(SET).txt PYTEST_ARGS=--nbval-lax
+	@$(RUN) tools.versions $(SET)
 
 assignments: ## make the students' notebooks from assignments/masters
-	@TASK=assignments sh tools/setup/bootstrap.sh all
+	@$(INSTALL) all
 	@$(RUN) grading assign
 
 grade: ## grade a folder of notebooks: SUBMISSIONS=folder ASSIGNMENT=2 [ARGS=--help]
 	@test -n "$(if $(and $(SUBMISSIONS),$(ASSIGNMENT))$(ARGS),yes)" || { echo "error: what shall be graded? Fix: make grade SUBMISSIONS=folder ASSIGNMENT=1" >&2; exit 1; }
-	@TASK=grade sh tools/setup/bootstrap.sh all
+	@$(INSTALL) all
 	@exec $(RUN) grading grade $(if $(SUBMISSIONS),'$(SUBMISSIONS)') $(if $(ASSIGNMENT),'$(ASSIGNMENT)') $(ARGS)
 
-lint: ## check code, spelling, the notebooks' form and the workflows
-	@TASK=lint sh tools/setup/bootstrap.sh lint
-	@exec $(RUN) tools.checks --part lint
-
 constraints: ## put the newest versions into constraints/latest.txt
-	@TASK=constraints sh tools/setup/bootstrap.sh book
-	@$(RUN) tools.setup.uv pip compile --quiet --upgrade --no-header --no-annotate --python-version 3.11 requirements.txt requirements-test.txt -o _build/newest.txt >_build/install.log
+	@$(INSTALL) book
+	@$(RUN) uv pip compile --quiet --upgrade --no-header --no-annotate --python-version 3.11 requirements.txt requirements-test.txt -o _build/newest.txt >_build/install.log
 	@{ grep '^#' constraints/latest.txt; sed 's/+[^ ;]*//' _build/newest.txt; } >_build/latest.txt && mv _build/latest.txt constraints/latest.txt
 
 clean: ## remove what was built; .venv stays

@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from tools import machine
 from tools.checks.summary import Summary
 from tools.notebooks import refresh
 
 pytest_plugins = ["tools.checks.cells"]
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """What `-n auto` means: as many processes as this machine's memory can feed."""
+    return machine.workers()
 
 
 def pytest_configure(config: pytest.Config) -> None:

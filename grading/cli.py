@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import secrets
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -21,7 +20,6 @@ from tools import machine
 from tools.model import files
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError, command
-from tools.setup import installing
 
 OUT = "grades"
 SEED_FILE = "seed.txt"
@@ -387,22 +385,11 @@ def add_sandbox(commands) -> None:
         help="say whether students' code can be run safely here",
         description="Say whether students' code can be run safely on this machine.",
     )
-    parser.add_argument(
-        "--get",
-        action="store_true",
-        help="as root on Debian, install bubblewrap if it is missing; on a system that "
-        "can have no sandbox, only say so",
-    )
     parser.set_defaults(run=try_sandbox)
 
 
 def try_sandbox(options: argparse.Namespace) -> int:
     """Try the sandbox."""
-    if options.get and sys.platform != "linux":
-        print("No sandbox on this system: the tests that need one are left out.")
-        return 0
-    if options.get and shutil.which("bwrap") is None:
-        installing.install_package("bubblewrap")
     probe.check()
     print("The sandbox works: this machine can grade.")
     return 0

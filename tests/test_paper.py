@@ -18,6 +18,7 @@ import pytest
 from book_site import download_links
 from playwright.sync_api import sync_playwright
 
+from tools import chromium
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
 from tools.paper import (
@@ -33,7 +34,6 @@ from tools.paper import (
     zips,
 )
 from tools.paper.sheets import E_READER
-from tools.setup import chromium
 
 CHAPTER = "notebooks/01-why-gpus"
 TITLE = "1. Why is a GPU fast, and when is it not?"

@@ -34,8 +34,8 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from grading.assignment import Assignment
 from grading.author import masters
+from tools import chromium
 from tools.model import address, chapters, outcomes, questions
-from tools.setup import chromium
 
 SITE = Path(os.environ.get("SITE_ROOT", chapters.ROOT))  # where _config.yml lies
 HTML = SITE / "_build" / "html"

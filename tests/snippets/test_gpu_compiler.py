@@ -52,9 +52,6 @@ def test_the_wheels_suit_jax_and_an_old_jax_gets_a_newer_one_beside_them(
     assert found[-1].startswith("nvidia-cuda-nvcc-cu12==")  # it has ptxas
 
 
-# --- installing them ------------------------------------------------------------------
-
-
 # --- %%compiler and %%here ------------------------------------------------------------
 
 
@@ -254,3 +251,10 @@ def test_a_started_collective_counts_its_results_alone(ask):
 )
 def test_a_wrong_question_gets_a_clear_answer(ask, source, message):
     assert ask(source).startswith(message)
+
+
+@linux
+def test_the_chapters_find_the_compiler_that_the_tests_installed(wheels):
+    """Without it the chapters' claims would be green and not checked."""
+    folder, _ = wheels()
+    assert folder.is_dir(), "Fix: sh tools/install.sh all"

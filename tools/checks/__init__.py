@@ -1,1 +1,1 @@
-"""Run all checks, the claims first: `python -m tools.checks`."""
+"""How the checks run the notebooks, and what they say of the claims."""

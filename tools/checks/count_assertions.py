@@ -1,10 +1,13 @@
-# Runs in a kernel before its first cell: counts the assertions that pass in its cells.
+# Runs in a kernel before its first cell: counts the assertions that pass in each cell.
 def _count_assertions():
     import ast
     import builtins
 
     def passed():
         passed.count += 1
+
+    def start_cell(*_):
+        passed.count = 0
 
     class Counter(ast.NodeTransformer):
         def visit_Assert(self, node):
@@ -13,9 +16,11 @@ def _count_assertions():
                 ast.copy_location(part, node)
             return [node, call]
 
-    passed.count = 0
+    start_cell()
     builtins.__assertion_passed__ = passed
-    get_ipython().ast_transformers.append(Counter())  # noqa: F821
+    shell = get_ipython()  # noqa: F821
+    shell.ast_transformers.append(Counter())
+    shell.events.register("pre_run_cell", start_cell)
 
 
 _count_assertions()

@@ -7,11 +7,11 @@ from pathlib import Path
 import pikepdf
 from playwright.sync_api import Page, sync_playwright
 
+from tools import chromium
 from tools.model.errors import UserError
 from tools.paper import check_pdf, pages
 from tools.paper.pages import HEADING, words
 from tools.paper.sheets import Sheet
-from tools.setup import chromium
 
 PIXELS = 96 / 25.4  # of CSS, in a millimetre
 LIMIT = 600_000  # milliseconds for all pages

@@ -19,7 +19,6 @@ MODULES = (
     "formulas",
     "landing_page",
     "measured_page",
-    "other_pages",
     "page_description",
     "paper_builder",
     "quick_pages",

@@ -1,8 +1,6 @@
-"""Read and write pages on all cores, for which Jupyter Book has no option."""
+"""Let Sphinx read pages on all cores."""
 
 from __future__ import annotations
-
-import os
 
 from sphinx.application import Sphinx
 
@@ -17,5 +15,4 @@ def declare_safe(app: Sphinx) -> None:
 
 def setup(app: Sphinx) -> None:
     """Register what is above."""
-    app.parallel = os.cpu_count() or 1
     app.connect("builder-inited", declare_safe)

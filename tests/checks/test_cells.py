@@ -4,7 +4,6 @@ import dataclasses
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -15,7 +14,6 @@ import psutil
 import pytest
 from nbformat import v4
 
-from tools.checks import cells
 from tools.model import chapters, outcomes
 
 ADDRESS = "0x7f00deadbeef"
@@ -376,37 +374,3 @@ def test_few_claims_of_the_book_were_not_checked_when_they_were_stored():
             if outcomes.reasons(notebook.cells[claim.cell].outputs):
                 unchecked.append(f"{claim.label} {claim.sentence}")
     assert len(unchecked) <= claims / 50, "\n".join(unchecked)
-
-
-@pytest.fixture
-def dying(monkeypatch):
-    """Have the first kernels die as they start: those started, and how many die."""
-    started, deaths = [], [1]
-
-    class Manager(cells.KernelManager):
-        def start_kernel(self, **settings):
-            super().start_kernel(**settings)
-            started.append(self.provisioner.pid)
-            if len(started) <= deaths[0]:
-                os.kill(self.provisioner.pid, signal.SIGKILL)
-
-    monkeypatch.setattr(cells, "KernelManager", Manager)
-    return started, deaths
-
-
-def test_a_kernel_that_dies_as_it_starts_is_started_again(dying):
-    started, _ = dying
-    kernel = cells.Kernel("python3", ".", 60)
-    try:
-        assert kernel.is_alive() and len(started) == 2
-    finally:
-        kernel.stop()
-
-
-def test_a_kernel_that_always_dies_is_an_error_and_leaves_nothing(dying):
-    started, deaths = dying
-    deaths[0] = 9
-    with pytest.raises(RuntimeError, match="died"):
-        cells.Kernel("python3", ".", 60)
-    assert len(started) == cells.STARTS
-    assert not any(map(psutil.pid_exists, started))

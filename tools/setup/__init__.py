@@ -1,1 +1,0 @@
-"""What a machine needs: a virtual environment, its packages, a browser."""

@@ -1,1 +1,0 @@
-"""Build the site, and show it while it is being written."""

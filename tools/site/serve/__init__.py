@@ -1,1 +1,0 @@
-"""The site on this machine, built again after each change."""
