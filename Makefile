@@ -15,18 +15,17 @@ book: ## build the site; all it needs is installed into .venv
 	@TASK=book sh tools/setup/bootstrap.sh book
 	@$(RUN) tools.site.build
 
-pdf: ## print the book as one PDF [ARGS=--ereader]
+pdf: book ## print the built site as one PDF
 	@TASK=pdf sh tools/setup/bootstrap.sh paper
-	@$(RUN) tools.paper.pdf $(ARGS)
+	@$(RUN) tools.paper pdf
 
 epub: ## make an EPUB of the book
 	@TASK=epub sh tools/setup/bootstrap.sh paper
-	@$(RUN) tools.paper.epub
+	@$(RUN) tools.paper epub
 
-zip: ## pack the site, to read offline, and the notebooks
-	@TASK=zip sh tools/setup/bootstrap.sh book
-	@$(RUN) tools.site.build
-	@$(RUN) tools.paper.zips
+zip: book ## pack the site, to read offline, and the notebooks
+	@TASK=zip sh tools/setup/bootstrap.sh paper
+	@$(RUN) tools.paper zip
 
 test: ## run all checks: claims first, then lint, the site, tests; one summary
 	@TASK=test sh tools/setup/bootstrap.sh all

@@ -19,7 +19,6 @@ from tools.model import files
 from tools.model.chapters import ROOT
 from tools.model.errors import command
 from tools.notebooks import form, sync
-from tools.paper import downloads
 
 OPTIONS = ("-W", "-n", "--keep-going", "-q")  # of jupyter-book
 ALL = ("--all",)  # build every page
@@ -63,7 +62,7 @@ def inputs(root: Path) -> dict[str, dict[str, list[int]]]:
                 path.match(pattern) for pattern in PAGES
             )
             found["pages" if is_page else "rest"][name] = seen(path)
-    for path in (root / downloads.FOLDER).glob("*"):
+    for path in (root / files.DOWNLOADS).glob("*"):
         found["downloads"][path.name] = seen(path)
     for path in (*root.glob(".venv/.installed-*"), *root.glob(".git/logs/HEAD")):
         found["rest"][path.relative_to(root).as_posix()] = seen(path)

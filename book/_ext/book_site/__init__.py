@@ -24,7 +24,6 @@ MODULES = (
     "measured.stated",
     "other_pages",
     "page_description",
-    "paper_builder",
     "quick_pages.highlighting",
     "quick_pages.pages",
     "run_menu.menu",
