@@ -56,16 +56,16 @@ serve: $(CONF) ## show the site and build it again after each change [PORT=8000]
 	@$(INSTALL) book
 	@PYTHONPATH=book/_ext $(RUN) sphinx_autobuild $(SPHINX) --port $(or $(PORT),8000) --re-ignore '(^|/)([.]|_build|__pycache__)' . _build/serve
 
-pdf: ## print the book as one PDF [ARGS=--ereader]
+pdf: book ## print the built site as one PDF
 	@$(INSTALL) book paper
-	@$(RUN) tools.paper.pdf $(ARGS)
+	@$(RUN) tools.paper pdf
 
 epub: ## make an EPUB of the book
 	@$(INSTALL) book paper
-	@$(RUN) tools.paper.epub
+	@$(RUN) tools.paper epub
 
 zip: book ## pack the site, to read offline, and the notebooks
-	@$(RUN) tools.paper.zips
+	@$(RUN) tools.paper zip
 
 # --- The checks ---
 

@@ -1,24 +1,17 @@
-"""The site and the notebooks as archives: `make zip`.
-
-The site is read from its folder, without a server. Each archive is the same, byte for
-byte, if what it holds is.
-"""
+"""The site, to read without a network, and all notebooks, each as a zip."""
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections.abc import Iterator
+import shutil
+import tempfile
 from pathlib import Path
 
-from tools.model.chapters import ROOT
-from tools.model.errors import UserError, command
-from tools.paper import archives, contents, downloads
+from tools.paper import contents
 
-HTML = Path("_build", "html")
 # Of no use without a server, or made for one.
-LEFT_OUT = ("downloads/", ".buildinfo", "objects.inv", "sitemap.xml", "404.html")
-WELCOME = ("index.html", "book/welcome.html")
+LEFT_OUT = ("downloads", ".buildinfo", "objects.inv", "sitemap.xml", "404.html")
+DOWNLOAD_LINK = re.compile(r'href="(?:\.\./)?downloads/')
 README = """\
 {title}
 {line}
@@ -37,59 +30,45 @@ On your own machine, with Python 3.11 to 3.13:
 
 On Windows, do so in WSL2.
 
-The book, and how it is tested: {pages}
+The book, and how it is tested: {web}
 Code: Apache License 2.0. Text and figures: CC BY 4.0.
 """
 
 
-def site(root: Path, folder: str) -> Iterator[tuple[str, Path | bytes]]:
-    """The files of the site by their names in the archive.
-
-    Links to downloads, which the archive does not hold, lead to the web.
-    """
-    html = root / HTML
-    pages = contents.read(root).pages
-    for path in sorted(x for x in html.rglob("*") if x.is_file()):
-        name = path.relative_to(html).as_posix()
-        if name.startswith(LEFT_OUT):
-            continue
-        held: Path | bytes = path
-        if name in WELCOME:
-            text = path.read_text(encoding="utf-8")
-            text = re.sub(
-                r'href="(?:\.\./)?downloads/', f'href="{pages}downloads/', text
-            )
-            held = text.encode()
-        yield posixpath.join(folder, name), held
+def pack(source: Path, folder: Path, name: str) -> Path:
+    """Pack what a folder holds as `NAME.zip`, below a folder of that name."""
+    source.rename(source.with_name(name))
+    made = shutil.make_archive(str(source.parent / "made"), "zip", source.parent, name)
+    return Path(shutil.move(made, folder / f"{name}.zip"))
 
 
-def notebooks(root: Path, folder: str) -> Iterator[tuple[str, Path | bytes]]:
-    """The notebooks, what they need and how to run them."""
+def site(root: Path, folder: Path, slug: str) -> Path:
+    """Pack the site. Links to downloads, which it does not hold, lead to the web."""
+    html, web = contents.built_site(root), contents.read(root).web
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        copy = Path(temporary, "copy")
+        shutil.copytree(html, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        for page in (copy / "index.html", copy / "book" / "welcome.html"):
+            if page.exists():
+                text = page.read_text(encoding="utf-8")
+                text = DOWNLOAD_LINK.sub(f'href="{web}downloads/', text)
+                page.write_text(text, encoding="utf-8")
+        return pack(copy, folder, f"{slug}-site")
+
+
+def notebooks(root: Path, folder: Path, slug: str) -> Path:
+    """Pack the notebooks with what they need, and say how to run them."""
     book = contents.read(root)
-    text = README.format(title=book.title, line="=" * len(book.title), pages=book.pages)
-    yield f"{folder}/README.txt", text.encode()
-    for name in ("LICENSE", "LICENSE-TEXT", "requirements.txt"):
-        yield f"{folder}/{name}", root / name
-    yield f"{folder}/requirements-book.txt", root / "requirements-book.txt"
-    yield f"{folder}/constraints.txt", root / "constraints" / "latest.txt"
-    for kind in ("assignments", "notebooks"):
-        for path in sorted((root / kind).glob("*.ipynb")):
-            yield f"{folder}/{kind}/{path.name}", path
-
-
-@command
-def main(root: Path = ROOT) -> None:
-    """Write both archives and say where they are."""
-    if not (root / HTML / "index.html").is_file():
-        raise UserError(f"{HTML} holds no site. Fix: make book")
-    book = contents.read(root)
-    folder = root / downloads.FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    for kind, held in (("site", site), ("notebooks", notebooks)):
-        path = folder / f"{book.slug}-{kind}.zip"
-        archives.write(path, held(root, f"{book.slug}-{kind}"))
-        downloads.put(root, path)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        copy = Path(temporary, "copy")
+        for kind in ("assignments", "notebooks"):
+            (copy / kind).mkdir(parents=True)
+            for path in (root / kind).glob("*.ipynb"):
+                shutil.copy(path, copy / kind)
+        for path in (*root.glob("LICENSE*"), *root.glob("requirements*.txt")):
+            shutil.copy(path, copy)
+        shutil.copy(root / "constraints" / "latest.txt", copy / "constraints.txt")
+        line = "=" * len(book.title)
+        text = README.format(title=book.title, line=line, web=book.web)
+        (copy / "README.txt").write_text(text, encoding="utf-8")
+        return pack(copy, folder, f"{slug}-notebooks")

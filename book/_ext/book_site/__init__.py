@@ -20,7 +20,6 @@ MODULES = (
     "landing_page",
     "measured_page",
     "page_description",
-    "paper_builder",
     "quick_pages",
     "site_address",
     "troubleshooting",
