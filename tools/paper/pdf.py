@@ -13,11 +13,11 @@ import pikepdf
 from bs4 import Tag
 from playwright.sync_api import Error, sync_playwright
 
+from tools import chromium
 from tools.model import files
 from tools.model.errors import UserError
 from tools.paper import contents, unfolded
 from tools.paper.contents import Contents
-from tools import chromium
 
 JOINED = Path("_build", "paper", "book.html")
 STATIC = Path(__file__).parent / "static"
