@@ -74,7 +74,6 @@ def site(house) -> Path:
     return house
 
 
-@pytest.mark.slow
 def test_the_epub_has_each_page_and_each_formula(house):
     assert paper.main(["epub"], house) == 0
     (epub,) = (house / files.DOWNLOADS).glob("*.epub")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
+import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from tools.paper import contents
 
 # Of no use without a server, or made for one.
 LEFT_OUT = ("downloads", ".buildinfo", "objects.inv", "sitemap.xml", "404.html")
+WITH_LINKS = {"index.html", "book/welcome.html"}  # pages that offer downloads
 DOWNLOAD_LINK = re.compile(r'href="(?:\.\./)?downloads/')
+NOTEBOOKS = ("assignments/*.ipynb", "notebooks/*.ipynb")
 README = """\
 {title}
 {line}
@@ -35,40 +37,49 @@ Code: Apache License 2.0. Text and figures: CC BY 4.0.
 """
 
 
-def pack(source: Path, folder: Path, name: str) -> Path:
-    """Pack what a folder holds as `NAME.zip`, below a folder of that name."""
-    source.rename(source.with_name(name))
-    made = shutil.make_archive(str(source.parent / "made"), "zip", source.parent, name)
-    return Path(shutil.move(made, folder / f"{name}.zip"))
+def pack(path: Path, contained: Iterable[tuple[str, Path | str]]) -> Path:
+    """Write a zip, or none after an error.
+
+    Args:
+        path: of the zip; all that it holds lies in a folder of that name.
+        contained: names in that folder, each with a file or with a text.
+    """
+    part = path.with_suffix(".part")
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, source in contained:
+                if isinstance(source, Path):
+                    archive.write(source, f"{path.stem}/{name}")
+                else:
+                    archive.writestr(f"{path.stem}/{name}", source)
+        return part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def site(root: Path, folder: Path, slug: str) -> Path:
     """Pack the site. Links to downloads, which it does not hold, lead to the web."""
     html, web = contents.built_site(root), contents.read(root).web
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        copy = Path(temporary, "copy")
-        shutil.copytree(html, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
-        for page in (copy / "index.html", copy / "book" / "welcome.html"):
-            if page.exists():
-                text = page.read_text(encoding="utf-8")
-                text = DOWNLOAD_LINK.sub(f'href="{web}downloads/', text)
-                page.write_text(text, encoding="utf-8")
-        return pack(copy, folder, f"{slug}-site")
+    contained: dict[str, Path | str] = {
+        path.relative_to(html).as_posix(): path
+        for path in sorted(html.rglob("*"))
+        if path.is_file() and path.relative_to(html).parts[0] not in LEFT_OUT
+    }
+    for name in WITH_LINKS & set(contained):
+        text = (html / name).read_text(encoding="utf-8")
+        contained[name] = DOWNLOAD_LINK.sub(f'href="{web}downloads/', text)
+    return pack(folder / f"{slug}-site.zip", contained.items())
 
 
 def notebooks(root: Path, folder: Path, slug: str) -> Path:
     """Pack the notebooks with what they need, and say how to run them."""
     book = contents.read(root)
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        copy = Path(temporary, "copy")
-        for kind in ("assignments", "notebooks"):
-            (copy / kind).mkdir(parents=True)
-            for path in (root / kind).glob("*.ipynb"):
-                shutil.copy(path, copy / kind)
-        for path in (*root.glob("LICENSE*"), *root.glob("requirements*.txt")):
-            shutil.copy(path, copy)
-        shutil.copy(root / "constraints" / "latest.txt", copy / "constraints.txt")
-        line = "=" * len(book.title)
-        text = README.format(title=book.title, line=line, web=book.web)
-        (copy / "README.txt").write_text(text, encoding="utf-8")
-        return pack(copy, folder, f"{slug}-notebooks")
+    readme = README.format(title=book.title, line="=" * len(book.title), web=book.web)
+    contained: dict[str, Path | str] = {
+        "README.txt": readme,
+        "constraints.txt": root / "constraints" / "latest.txt",
+    }
+    for pattern in ("LICENSE*", "requirements*.txt", *NOTEBOOKS):
+        for path in sorted(root.glob(pattern)):
+            contained[path.relative_to(root).as_posix()] = path
+    return pack(folder / f"{slug}-notebooks.zip", contained.items())

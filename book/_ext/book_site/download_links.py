@@ -1,7 +1,7 @@
 """The directive `downloads`: links to the files that the site offers, with their sizes.
 
-A site that is built while files lie in `_build/downloads` holds them and links them; any
-other says how to make them.
+A site that is built while files lie in `_build/downloads` holds them and links them;
+any other says how to make them.
 """
 
 from __future__ import annotations
