@@ -20,8 +20,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tools.model import address, chapters
 from tools import chromium
+from tools.model import address, chapters
 
 SITE = Path(os.environ.get("SITE_ROOT", chapters.ROOT))  # where _config.yml lies
 HTML = SITE / "_build" / "html"
