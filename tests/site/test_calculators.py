@@ -7,12 +7,10 @@ import functools
 import re
 
 import pytest
-import site_browser
 import yaml
 
 from tools.model import chapters
 
-base, browser = site_browser.base, site_browser.browser  # fixtures
 PAGE = "book/what-will-it-take.html"
 FIELDS = yaml.safe_load(
     (chapters.ROOT / "book" / "what-will-it-take.yml").read_text(encoding="utf-8")
