@@ -24,7 +24,7 @@ SITE := _build/html
 CONF := _build/conf/conf.py
 SPHINX := -c $(dir $(CONF)) -j auto -n -q
 FILES := -type f ! -path '*/.*' ! -path '*/__pycache__/*' ! -name '* *'
-PAGES := $(shell find book/[!_]* notebooks assignments/*.ipynb */results */*/results $(FILES) 2>/dev/null)
+PAGES := $(shell find book/[!_]* notebooks assignments/*.ipynb tools/plan/results $(FILES) 2>/dev/null)
 OTHERS := $(shell find book/_* constraints grading snippets tools requirements*.txt $(FILES) ! -path '*/results/*' 2>/dev/null)
 
 book: ## build the site; all it needs is installed into .venv
@@ -56,16 +56,16 @@ serve: $(CONF) ## show the site and build it again after each change [PORT=8000]
 	@$(INSTALL) book
 	@PYTHONPATH=book/_ext $(RUN) sphinx_autobuild $(SPHINX) --port $(or $(PORT),8000) --re-ignore '(^|/)([.]|_build|__pycache__)' . _build/serve
 
-pdf: ## print the book as one PDF [ARGS=--ereader]
+pdf: book ## print the built site as one PDF
 	@$(INSTALL) book paper
-	@$(RUN) tools.paper.pdf $(ARGS)
+	@$(RUN) tools.paper pdf
 
 epub: ## make an EPUB of the book
 	@$(INSTALL) book paper
-	@$(RUN) tools.paper.epub
+	@$(RUN) tools.paper epub
 
 zip: book ## pack the site, to read offline, and the notebooks
-	@$(RUN) tools.paper.zips
+	@$(RUN) tools.paper zip
 
 # --- The checks ---
 
@@ -122,11 +122,12 @@ refresh: ## execute notebooks and store their outputs [NB=05]
 
 measure: ## measure this machine for What a GPU would give [ARGS=--quick or --compiler]
 	@$(INSTALL) all
-	@$(RUN) benchmarks $(ARGS)
+	@$(RUN) $(if $(findstring --compiler,$(ARGS)),tools.plan,tools.plan.measure $(ARGS))
 
-versions: ## run the claims with the versions of a set and record what holds: SET=colab
-	@test -f "constraints/$(SET).txt" || { echo "error: which versions? Fix: make versions SET=colab (or another of constraints/sets.yml)" >&2; exit 1; }
-	-@$(MAKE) --no-print-directory claims CONSTRAINTS=constraints/$(SET).txt VENV=_build/$(SET) PYTEST_ARGS="--nbval-lax $(PYTEST_ARGS)"
+versions: ## run the claims with other versions, and record what held: SET=colab [PYTHON=python3.13]
+	@test -f "constraints/$(SET).txt" || { echo "error: which set? Fix: make versions SET=colab (constraints/sets.yml)" >&2; exit 1; }
+	@rm -f _build/reports/claims.json
+	-@$(MAKE) --no-print-directory $(if $(TESTS),test,claims) VENV=_build/$(SET) CONSTRAINTS=constraints/$(SET).txt PYTEST_ARGS=--nbval-lax
 	@$(INSTALL) book
 	@$(RUN) tools.versions $(SET)
 

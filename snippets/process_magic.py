@@ -9,10 +9,32 @@ import tempfile
 from IPython import get_ipython
 from IPython.core.magic import register_cell_magic
 
+# Keras and TensorFlow import, for seconds, what they can do without. In a process these
+# packages are not there while one of the two is being imported.
+LEAN = """
+import importlib.machinery, os, sys
+class Unneeded:
+    modules, environ = sys.modules, os.environ
+    spec = importlib.machinery.ModuleSpec
+    importers = "keras", "tensorflow"
+    names = {"IPython", "jax", "matplotlib", "pandas", "sklearn"}
+    def find_spec(self, name, path=None, target=None):
+        needs_jax = self.environ.get("KERAS_BACKEND") in ("jax", "numpy")
+        if name in self.names and not (name == "jax" and needs_jax):
+            if any(map(self.starts, self.importers)):
+                return self.spec(name, self)
+    def starts(self, name):
+        spec = getattr(self.modules.get(name), "__spec__", None)
+        return getattr(spec, "_initializing", False)
+    def create_module(self, spec):
+        raise ModuleNotFoundError(spec.name)
+    exec_module = create_module
+sys.meta_path.insert(0, Unneeded())
+del importlib, Unneeded
+"""
 # The child sends what C++ code logs to a file, and shortens tracebacks to its cell.
-# Keras would look for packages that take seconds to load, and that it can do without.
 PROLOGUE = """
-import importlib.machinery, linecache, os, sys, traceback
+import linecache, os, sys, traceback
 path, log = sys.argv[1:3]
 sys.argv = [path]
 sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
@@ -23,19 +45,9 @@ def show(kind, error, trace):
     last = traceback.format_exception_only(kind, error)
     print("".join(last).strip(), file=sys.stderr)
 sys.excepthook = show
-class Unneeded:
-    modules, spec = sys.modules, importlib.machinery.ModuleSpec
-    def find_spec(self, name, path=None, target=None):
-        keras = self.modules.get("keras")  # while it is being imported: no Model yet
-        if name in ("matplotlib", "sklearn") and keras and not hasattr(keras, "Model"):
-            return self.spec(name, self)
-    def create_module(self, spec):
-        raise ModuleNotFoundError(spec.name)
-    exec_module = create_module
-sys.meta_path.insert(0, Unneeded())
 source = open(path, encoding="utf-8").read()
 linecache.cache["cell"] = len(source), None, source.splitlines(True), "cell"
-del importlib, linecache, Unneeded
+del linecache
 exec(compile(source, "cell", "exec"))
 """
 
@@ -70,7 +82,7 @@ def run_process(source, timeout=60, **environment):
         cell.write_text(source, encoding="utf-8")
         log.touch()
         child = subprocess.Popen(
-            [sys.executable, "-c", PROLOGUE, str(cell), str(log)],
+            [sys.executable, "-c", LEAN + PROLOGUE, str(cell), str(log)],
             env=variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -28,7 +28,7 @@ class StandingProcess:
     def __init__(self, name="", start="", cwd=None, **variables):
         self.name = name
         self.process = subprocess.Popen(
-            [sys.executable, "-c", start + STANDING],
+            [sys.executable, "-c", LEAN + start + STANDING],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

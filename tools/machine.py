@@ -9,8 +9,6 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-
 MEMORY_OF_ONE = 3 * 2**30  # bytes: a chapter with TensorFlow, JAX and PyTorch in use
 TOP = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")  # which control groups this process is in
@@ -75,6 +73,8 @@ def _number(path: Path) -> Iterator[int]:
 
 def memory() -> int:
     """The bytes that may be used: what is free, but no more than a group's limit."""
+    import psutil  # a machine that only measures may lack it
+
     return min(psutil.virtual_memory().available, *limits(), 2**63)
 
 

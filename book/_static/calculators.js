@@ -1,5 +1,5 @@
-// The calculators of the page What will it take? Each function does what the Python in
-// book/_ext/book_site/calculators does, in the same order; a test compares them.
+// The calculators of the page What will it take?: what is asked stands in
+// what-will-it-take.yml, the formulas here, in the functions that bear their names.
 
 (() => {
   // ---- Read and write numbers ----------------------------------------------------------

@@ -9,13 +9,9 @@ window.addEventListener("load", () => setTimeout(() => start.remove("starting"))
 // Scrollable boxes that can be seen can be reached and scrolled with the keyboard. All
 // are measured before one is changed: else each change has the page laid out anew.
 // The theme does the same to some, later; what it finds done costs it nothing.
-const BOXES = [
-  ...["pre", ".cell_output > .output", ".pst-scrollable-table-container"],
-  ".text_html",
-];
+const BOXES = "pre, .cell_output > .output, .pst-scrollable-table-container, .text_html";
 function makeScrollable() {
-  const selector = BOXES.map((box) => `.bd-article ${box}`).join();
-  const boxes = [...document.querySelectorAll(selector)];
+  const boxes = [...document.querySelectorAll(`.bd-article :is(${BOXES})`)];
   const scroll = boxes.map(
     (box) =>
       box.checkVisibility() &&
@@ -91,12 +87,11 @@ class Guess {
     );
     this.again.addEventListener("click", () => {
       kept.write(this.name, null);
-      this.hide();
+      this.show(null);
       this.buttons[0].focus();
     });
     const before = kept.read(this.name);
-    if (before in this.buttons) this.show(Number(before));
-    else this.hide();
+    this.show(before in this.buttons ? Number(before) : null);
     this.parts.forEach((part) => {
       part.classList.add("ready");
       part.addEventListener("beforematch", () => this.reveal());
@@ -111,34 +106,24 @@ class Guess {
     makeScrollable();
   }
 
+  // Show the answer, as the button of this number was chosen; hide it for null.
   show(index) {
-    this.shown = true;
-    this.parts.forEach((part) => part.removeAttribute("hidden"));
+    this.shown = index !== null;
     const told = index === this.buttons.length - 1;
+    for (const part of this.parts)
+      if (this.shown) part.removeAttribute("hidden");
+      else part.setAttribute("hidden", "until-found");
     this.buttons.forEach((button, place) => {
-      button.setAttribute("aria-disabled", "true");
-      button.setAttribute("aria-pressed", String(place === index));
-      button.classList.toggle("guess-right", place === this.right);
-      const wrong = place === index && place !== this.right && !told;
-      button.classList.toggle("guess-wrong", wrong);
+      const right = this.shown && place === this.right;
+      button.ariaDisabled = String(this.shown);
+      button.ariaPressed = String(place === index);
+      button.classList.toggle("guess-right", right);
+      button.classList.toggle("guess-wrong", place === index && !right && !told);
     });
-    this.buttons.at(-1).hidden = !told;
+    this.buttons.at(-1).hidden = this.shown && !told;
     const verdict = told ? "" : index === this.right ? "Right. " : "Not this one. ";
-    this.said.innerHTML = `<p>${verdict}${this.reason}</p>`;
-    this.again.hidden = false;
-  }
-
-  hide() {
-    this.shown = false;
-    this.parts.forEach((part) => part.setAttribute("hidden", "until-found"));
-    for (const button of this.buttons) {
-      button.removeAttribute("aria-disabled");
-      button.removeAttribute("aria-pressed");
-      button.classList.remove("guess-right", "guess-wrong");
-      button.hidden = false;
-    }
-    this.said.textContent = "";
-    this.again.hidden = true;
+    this.said.innerHTML = this.shown ? `<p>${verdict}${this.reason}</p>` : "";
+    this.again.hidden = !this.shown;
   }
 
   // Show the answer to somebody who was led to it.
@@ -209,13 +194,10 @@ function addFilter(place, rows, label) {
   const before = document.querySelector(place);
   const all = [...document.querySelectorAll(rows)];
   if (!before || !all.length) return;
-  const field = document.createElement("input");
+  const field = element("input", "row-filter");
   field.type = "search";
-  field.className = "row-filter";
-  field.placeholder = label;
-  field.setAttribute("aria-label", label);
-  const note = document.createElement("p");
-  note.className = "row-filter-note";
+  field.placeholder = field.ariaLabel = label;
+  const note = element("p", "row-filter-note");
   note.setAttribute("role", "status");
   const texts = all.map((row) => row.textContent.toLowerCase());
   const sections = [...new Set(all.map((row) => row.closest("section")))];
@@ -243,11 +225,9 @@ function addFilter(place, rows, label) {
 // The menu Run also closes with Escape and when something else is clicked or focused.
 const menu = document.querySelector(".run-menu");
 function closeMenu(event) {
-  if (!menu?.open || (event.type !== "keydown" && menu.contains(event.target))) return;
-  if (event.type === "keydown") {
-    if (event.key !== "Escape") return;
-    menu.querySelector("summary").focus();
-  }
+  if (!menu?.open) return;
+  if (event.key === "Escape") menu.querySelector("summary").focus();
+  else if (event.type === "keydown" || menu.contains(event.target)) return;
   menu.open = false;
 }
 for (const type of ["click", "focusin", "keydown"])

@@ -1,7 +1,7 @@
 """The gates of an assignment: its solution, its starter, empty and wrong answers.
 
-Wrong answers stand in tests/wrong_answers: each redefines a question's names in the
-solution, and says how many points that question must then get.
+Wrong answers stand in tests/grading/wrong_answers: each redefines a question's names in
+the solution, and says how many points that question must then get.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grading.session import WorkerLost
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
 
-WRONG_ANSWERS = Path("tests", "wrong_answers")
+WRONG_ANSWERS = Path("tests", "grading", "wrong_answers")
 SECRET = "a secret of the gates"
 SAVE = "import builtins; builtins.saved = dict(globals())"
 RESTORE = "import builtins; globals().update(builtins.saved)"

@@ -7,6 +7,8 @@ import os
 import tempfile
 from pathlib import Path
 
+DOWNLOADS = Path("_build", "downloads")  # the files that the site offers
+
 
 def home(path: str) -> Path:
     """A path, `~` included, which make does not expand."""
@@ -30,3 +32,9 @@ def write_text(path: Path, text: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
         raise
+
+
+def size_in_words(path: Path) -> str:
+    """The size of a file as a reader is told it, such as `7.1 MB`."""
+    megabytes = path.stat().st_size / 1e6
+    return f"{megabytes:.0f} MB" if megabytes >= 99.5 else f"{megabytes:.1f} MB"

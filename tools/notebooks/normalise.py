@@ -66,10 +66,9 @@ def _cell_metadata(metadata: NotebookNode) -> NotebookNode:
     kept = {name: metadata[name] for name in CELL_METADATA if metadata.get(name)}
     if "tags" in kept:
         kept["tags"] = sorted(set(kept["tags"]))
-    if "jupyter" in kept:
-        hidden = kept.pop("jupyter").get("source_hidden")
-        if hidden:
-            kept["jupyter"] = {"source_hidden": hidden}
+    kept.pop("jupyter", None)
+    if kept.get("cellView") == "form":  # folded on Colab, so in JupyterLab, too
+        kept["jupyter"] = {"source_hidden": True}
     return nbformat.from_dict(kept)
 
 

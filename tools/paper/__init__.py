@@ -1,7 +1,6 @@
-"""The book on paper, on an e-reader and offline: PDF, EPUB, archives.
+"""The book to take away: `python -m tools.paper pdf`, `epub` and `zip`.
 
-Sphinx writes the pages as an e-book needs them (`edition`, with the builder in
-`book/_ext/book_site/paper_builder.py`), and `form` gives them the form of paper. An
-EPUB is these pages; a PDF is these pages as one, printed by Chromium (`pdf`). What is
-made stands in `_build/downloads`, from where the site's build takes it.
+The PDF is printed by Chromium from the pages of the site, joined. The EPUB is written
+by Sphinx's own builder. What is made lies in `_build/downloads`, from where the next
+build of the site takes it.
 """

@@ -1,8 +1,7 @@
-"""Which pages paper has, and in which order: those of `_toc.yml`, with few left out.
+"""What the book is called, where it is built, and which of its pages are printed.
 
-A reader of paper has no keyboard at hand. The pages of the class are worked on in
-notebooks, or say how to hand these out; the calculators need a browser. Links lead to
-them on the web.
+The pages of the class are worked on in notebooks, and the calculators need a browser:
+on paper, links lead to them on the web.
 """
 
 from __future__ import annotations
@@ -13,38 +12,21 @@ from pathlib import Path
 import yaml
 
 from tools.model import address
+from tools.model.errors import UserError
 
-LEFT_OUT_PARTS = ("The class",)
-LEFT_OUT = ("book/what-will-it-take",)
-SOLUTIONS = "solutions"  # the page that holds them, which Sphinx does not know
-HELPERS = "helpers"  # the page with the code that set-up cells have in common
-APPENDIX = (HELPERS, SOLUTIONS)
-FRONT = ("Start",)  # parts that need no page of their own
-
-
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """A part of the book; the first has no title and holds the welcome page."""
-
-    title: str
-    names: tuple[str, ...]  # of its pages, as Sphinx calls them
+SITE = Path("_build", "html")
+ON_THE_WEB_ONLY = ("The class", "book/what-will-it-take")  # a part and a page
+FRONT = "Start"  # the part whose pages follow the welcome page
 
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """The pages of paper."""
+    """The book's names and its printed pages."""
 
     title: str
     author: str
-    pages: str  # the address of the site
-    repository: str
-    parts: tuple[Part, ...]
-    left_out: tuple[str, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All pages that Sphinx writes, in order."""
-        return tuple(name for part in self.parts for name in part.names)
+    web: str  # the address of the site
+    parts: dict[str, list[str]]  # the pages of each part, as `_toc.yml` names them
 
     @property
     def slug(self) -> str:
@@ -52,36 +34,26 @@ class Contents:
         return "-".join(self.title.lower().split())
 
 
-def read(root: Path, only: tuple[str, ...] = ()) -> Contents:
-    """The contents of the book.
-
-    Args:
-        root: the repository's folder.
-        only: pages to take; all, if there are none. The first page is always taken.
-    """
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+def read(root: Path) -> Contents:
+    """The contents of the book, from `_config.yml` and `_toc.yml`."""
+    web = address.repository(root).pages
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    repository = address.repository(root)
-    front, parts, left_out = [toc["root"]], [], []
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    parts = {FRONT: [toc["root"]]}
     for part in toc["parts"]:
-        names = [chapter["file"] for chapter in part["chapters"]]
-        kept = [
-            name
-            for name in names
-            if part["caption"] not in LEFT_OUT_PARTS
-            and name not in LEFT_OUT
-            and (not only or name in only)
-        ]
-        left_out += [name for name in names if name not in kept]
-        if part["caption"] in FRONT:
-            front += kept
-        elif kept:
-            parts.append(Part(part["caption"], tuple(kept)))
-    return Contents(
-        title=config["title"],
-        author=config["author"],
-        pages=repository.pages,
-        repository=repository.url,
-        parts=(Part("", tuple(front)), *parts),
-        left_out=tuple(left_out),
-    )
+        pages = [chapter["file"] for chapter in part["chapters"]]
+        if part["caption"] not in ON_THE_WEB_ONLY:
+            printed = [page for page in pages if page not in ON_THE_WEB_ONLY]
+            parts.setdefault(part["caption"], []).extend(printed)
+    return Contents(config["title"], config["author"], web, parts)
+
+
+def built_site(root: Path) -> Path:
+    """The folder of the site.
+
+    Raises:
+        UserError: it is not built.
+    """
+    if not (root / SITE / "index.html").is_file():
+        raise UserError(f"{SITE} holds no site. Fix: make book")
+    return root / SITE

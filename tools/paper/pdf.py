@@ -1,54 +1,187 @@
-"""The book as a PDF: `make pdf`, or `make pdf ARGS=--ereader` for small screens."""
+"""The book as one PDF on A4: the pages of the site, joined and printed by Chromium."""
 
 from __future__ import annotations
 
-import argparse
-import sys
+import datetime
+import html
+import posixpath
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import pikepdf
+from bs4 import Tag
+from playwright.sync_api import Error, sync_playwright
+
+from tools import chromium
 from tools.model import files
-from tools.model.chapters import ROOT
-from tools.model.errors import command
-from tools.paper import check_pdf, contents, downloads, edition, one_page, printing
-from tools.paper.sheets import A4, E_READER, Sheet
+from tools.model.errors import UserError
+from tools.paper import contents, unfolded
+from tools.paper.contents import Contents
+
+JOINED = Path("_build", "paper", "book.html")
+STATIC = Path(__file__).parent / "static"
+LOGO = Path(__file__).parents[2] / "book" / "_static" / "logo.svg"
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+WIDTH = 627  # pixels of CSS: 166 mm, the width of the text on A4
+LIMIT = 600_000  # milliseconds for all pages
 
 
-def make(folder: Path, root: Path, sheet: Sheet, only: tuple[str, ...] = ()) -> Path:
-    """Print pages that `edition.build` wrote, and check what was printed.
-
-    Args:
-        folder: with the pages.
-        root: the repository's folder.
-        sheet: what to print on.
-        only: the pages that were built; all, if there are none.
-
-    Returns:
-        The PDF, beside the pages.
+def make(root: Path, folder: Path, slug: str) -> Path:
+    """Print the pages of the built site as `SLUG.pdf` into a folder.
 
     Raises:
-        UserError: it could not be printed, or is not whole.
+        UserError: the site is not built, or what was printed is not whole.
     """
-    book = contents.read(root, only)
-    page = folder / f"book{sheet.name}.xhtml"
-    pdf = folder / f"{book.slug}{sheet.name}.pdf"
-    text = one_page.join(folder, book, sheet, edition.edition_date(root))
+    page = root / JOINED
+    page.parent.mkdir(parents=True, exist_ok=True)
+    text, titles = joined(contents.built_site(root), contents.read(root))
     files.write_text(page, text)
-    printing.print_pdf(page, pdf, sheet)
-    check_pdf.check(pdf, page)
-    return pdf
+    pdf = page.with_suffix(".pdf")
+    print_page(page, pdf)
+    finish(pdf, titles)
+    return pdf.replace(folder / f"{slug}.pdf")
 
 
-@command
-def main(arguments: list[str], root: Path = ROOT) -> None:
-    """Make the PDF and say where it is."""
-    parser = argparse.ArgumentParser(prog="make pdf")
-    parser.add_argument(
-        "--ereader", action="store_true", help="pages of 120 × 160 mm, in place of A4"
+def joined(site: Path, book: Contents) -> tuple[str, list[str]]:
+    """All printed pages as one, behind a title page and the contents.
+
+    Returns:
+        The page, and the headings on it.
+    """
+    listed, pages, rules, headings = [], [], [], []
+    for part, names in book.parts.items():
+        if part != contents.FRONT:
+            listed.append(f'<li class="part-line">{part}</li>')
+            pages.append(f'<h1 class="part">{part}</h1>')
+        for name in names:
+            article = printed(site, name, book)
+            titles = [" ".join(x.get_text().split()) for x in article(HEADINGS)]
+            link = f'<a href="#{anchor(name)}">{html.escape(titles[0])}</a>'
+            listed.append(f"<li>{link}</li>")
+            pages.append(str(article))
+            rules.append(running_title(anchor(name), titles[0]))
+            headings += titles
+    day = datetime.date.today()
+    return (STATIC / "book.html").read_text(encoding="utf-8").format(
+        title=book.title,
+        author=book.author,
+        web=book.web,
+        date=f"{day.day} {day:%B %Y}",
+        style=(STATIC / "print.css").as_uri(),
+        logo=LOGO.read_text(encoding="utf-8"),
+        running_titles="".join(rules),
+        contents="\n".join(listed),
+        pages="\n".join(pages),
+    ), headings
+
+
+def anchor(name: str, fragment: str = "") -> str:
+    """The id of a page, or of a place on it, within the one page."""
+    slug = posixpath.basename(name)
+    return f"{slug}--{fragment}" if fragment else slug
+
+
+def printed(site: Path, name: str, book: Contents) -> Tag:
+    """A page of the site, unfolded, for its place within the one page."""
+    text = (site / f"{name}.html").read_text(encoding="utf-8")
+    article = unfolded.parse(text).find("article", class_="bd-article")
+    for element in article.find_all(True):
+        if element.get("id"):
+            element["id"] = anchor(name, element["id"])
+        if element.get("href"):
+            element["href"] = printed_link(element["href"], name, book)
+        if element.get("src"):
+            path = site / posixpath.dirname(name) / element["src"]
+            element["src"] = path.resolve().as_uri()
+        if element.name in HEADINGS:  # a part's title is the <h1>
+            element.name = f"h{min(6, int(element.name[1]) + 1)}"
+    article["id"] = anchor(name)
+    return article
+
+
+def printed_link(href: str, name: str, book: Contents) -> str:
+    """Where a link of a page leads: to a place on paper, or to the web."""
+    link = urlsplit(href)
+    if link.scheme or link.netloc:
+        return href
+    path = posixpath.join(posixpath.dirname(name), link.path) if link.path else name
+    path = posixpath.normpath(path)
+    page = path.removesuffix(".html")
+    if any(page in names for names in book.parts.values()):
+        return f"#{anchor(page, link.fragment)}"
+    return book.web + path + (f"#{link.fragment}" if link.fragment else "")
+
+
+def running_title(article: str, title: str) -> str:
+    """The rules that print an article's title at the top of its pages."""
+    quoted = title.replace("\\", "\\\\").replace('"', '\\"')
+    return (
+        f'@page of-{article} {{ @top-center {{ content: "{quoted}"; }} }}\n'
+        f'[id="{article}"] {{ page: of-{article}; }}\n'
     )
-    sheet = E_READER if parser.parse_args(arguments).ereader else A4
-    folder = edition.build(root, root / edition.FOLDER / (sheet.name[1:] or "a4"))
-    downloads.put(root, make(folder, root, sheet))
 
 
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+def print_page(page_file: Path, pdf: Path) -> None:
+    """Print a page with its bookmarks and a description of its text.
+
+    Raises:
+        UserError: something is wider than the paper, or Chromium stopped.
+    """
+    fit = (STATIC / "fit.js").read_text(encoding="utf-8")
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(**chromium.launch_options())
+            page = browser.new_page(viewport={"width": WIDTH, "height": 1000})
+            page.set_default_timeout(LIMIT)
+            page.emulate_media(media="print")
+            page.goto(page_file.as_uri())
+            page.evaluate("document.fonts.ready.then(() => null)")
+            wide = page.evaluate(fit, WIDTH)
+            paper = {"prefer_css_page_size": True, "print_background": True}
+            page.pdf(path=pdf, outline=True, tagged=True, **paper)
+            browser.close()
+    except Error as error:
+        raise UserError(
+            f"Chromium could not print the book ({error.message.splitlines()[0]}). "
+            "Fix: give it 4 GB of memory and 1 GB of disk, and try again"
+        ) from None
+    if wide:
+        raise UserError(
+            f"{wide} is wider than the paper. "
+            "Fix: let it wrap, in tools/paper/static/print.css, or make it shorter"
+        )
+
+
+def finish(pdf: Path, headings: list[str]) -> None:
+    """See that each heading has its bookmark, and make the file smaller.
+
+    Chromium loses the space where a title goes on in a second line, and leaves the
+    description of the text as large as it is.
+
+    Raises:
+        UserError: the file does not open, or a heading has no bookmark.
+    """
+    titles = {"".join(heading.split()): heading for heading in headings}
+    try:
+        with pikepdf.open(pdf, allow_overwriting_input=True) as document:
+            with document.open_outline() as outline:
+                for mark in bookmarks(outline.root):
+                    mark.title = titles.get("".join(mark.title.split()), mark.title)
+                missing = set(headings) - {x.title for x in bookmarks(outline.root)}
+            packed = pikepdf.ObjectStreamMode.generate
+            document.save(pdf, object_stream_mode=packed, recompress_flate=True)
+    except pikepdf.PdfError as error:
+        raise UserError(f"{pdf} does not open ({error}). Fix: print it again") from None
+    if missing:
+        raise UserError(
+            f"{pdf.name} has no bookmark for {min(missing)!r}. "
+            "Fix: print it again, with another version of Chromium"
+        )
+
+
+def bookmarks(items: list[pikepdf.OutlineItem]) -> Iterator[pikepdf.OutlineItem]:
+    """All bookmarks, those below others too."""
+    for item in items:
+        yield item
+        yield from bookmarks(item.children)

@@ -1,24 +1,19 @@
-"""The site and the notebooks as archives: `make zip`.
-
-The site is read from its folder, without a server. Each archive is the same, byte for
-byte, if what it holds is.
-"""
+"""The site, to read without a network, and all notebooks, each as a zip."""
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from tools.model.chapters import ROOT
-from tools.model.errors import UserError, command
-from tools.paper import archives, contents, downloads
+from tools.paper import contents
 
-HTML = Path("_build", "html")
 # Of no use without a server, or made for one.
-LEFT_OUT = ("downloads/", ".buildinfo", "objects.inv", "sitemap.xml", "404.html")
-WELCOME = ("index.html", "book/welcome.html")
+LEFT_OUT = ("downloads", ".buildinfo", "objects.inv", "sitemap.xml", "404.html")
+WITH_LINKS = {"index.html", "book/welcome.html"}  # pages that offer downloads
+DOWNLOAD_LINK = re.compile(r'href="(?:\.\./)?downloads/')
+NOTEBOOKS = ("assignments/*.ipynb", "notebooks/*.ipynb")
 README = """\
 {title}
 {line}
@@ -37,59 +32,54 @@ On your own machine, with Python 3.11 to 3.13:
 
 On Windows, do so in WSL2.
 
-The book, and how it is tested: {pages}
+The book, and how it is tested: {web}
 Code: Apache License 2.0. Text and figures: CC BY 4.0.
 """
 
 
-def site(root: Path, folder: str) -> Iterator[tuple[str, Path | bytes]]:
-    """The files of the site by their names in the archive.
+def pack(path: Path, contained: Iterable[tuple[str, Path | str]]) -> Path:
+    """Write a zip, or none after an error.
 
-    Links to downloads, which the archive does not hold, lead to the web.
+    Args:
+        path: of the zip; all that it holds lies in a folder of that name.
+        contained: names in that folder, each with a file or with a text.
     """
-    html = root / HTML
-    pages = contents.read(root).pages
-    for path in sorted(x for x in html.rglob("*") if x.is_file()):
-        name = path.relative_to(html).as_posix()
-        if name.startswith(LEFT_OUT):
-            continue
-        held: Path | bytes = path
-        if name in WELCOME:
-            text = path.read_text(encoding="utf-8")
-            text = re.sub(
-                r'href="(?:\.\./)?downloads/', f'href="{pages}downloads/', text
-            )
-            held = text.encode()
-        yield posixpath.join(folder, name), held
+    part = path.with_suffix(".part")
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, source in contained:
+                if isinstance(source, Path):
+                    archive.write(source, f"{path.stem}/{name}")
+                else:
+                    archive.writestr(f"{path.stem}/{name}", source)
+        return part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
-def notebooks(root: Path, folder: str) -> Iterator[tuple[str, Path | bytes]]:
-    """The notebooks, what they need and how to run them."""
+def site(root: Path, folder: Path, slug: str) -> Path:
+    """Pack the site. Links to downloads, which it does not hold, lead to the web."""
+    html, web = contents.built_site(root), contents.read(root).web
+    contained: dict[str, Path | str] = {
+        path.relative_to(html).as_posix(): path
+        for path in sorted(html.rglob("*"))
+        if path.is_file() and path.relative_to(html).parts[0] not in LEFT_OUT
+    }
+    for name in WITH_LINKS & set(contained):
+        text = (html / name).read_text(encoding="utf-8")
+        contained[name] = DOWNLOAD_LINK.sub(f'href="{web}downloads/', text)
+    return pack(folder / f"{slug}-site.zip", contained.items())
+
+
+def notebooks(root: Path, folder: Path, slug: str) -> Path:
+    """Pack the notebooks with what they need, and say how to run them."""
     book = contents.read(root)
-    text = README.format(title=book.title, line="=" * len(book.title), pages=book.pages)
-    yield f"{folder}/README.txt", text.encode()
-    for name in ("LICENSE", "LICENSE-TEXT", "requirements.txt"):
-        yield f"{folder}/{name}", root / name
-    yield f"{folder}/requirements-book.txt", root / "requirements-book.txt"
-    yield f"{folder}/constraints.txt", root / "constraints" / "latest.txt"
-    for kind in ("assignments", "notebooks"):
-        for path in sorted((root / kind).glob("*.ipynb")):
-            yield f"{folder}/{kind}/{path.name}", path
-
-
-@command
-def main(root: Path = ROOT) -> None:
-    """Write both archives and say where they are."""
-    if not (root / HTML / "index.html").is_file():
-        raise UserError(f"{HTML} holds no site. Fix: make book")
-    book = contents.read(root)
-    folder = root / downloads.FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    for kind, held in (("site", site), ("notebooks", notebooks)):
-        path = folder / f"{book.slug}-{kind}.zip"
-        archives.write(path, held(root, f"{book.slug}-{kind}"))
-        downloads.put(root, path)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    readme = README.format(title=book.title, line="=" * len(book.title), web=book.web)
+    contained: dict[str, Path | str] = {
+        "README.txt": readme,
+        "constraints.txt": root / "constraints" / "latest.txt",
+    }
+    for pattern in ("LICENSE*", "requirements*.txt", *NOTEBOOKS):
+        for path in sorted(root.glob(pattern)):
+            contained[path.relative_to(root).as_posix()] = path
+    return pack(folder / f"{slug}-notebooks.zip", contained.items())

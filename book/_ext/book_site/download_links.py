@@ -1,32 +1,27 @@
 """The directive `downloads`: links to the files that the site offers, with their sizes.
 
-`make pdf`, `make epub` and `make zip` put files into `_build/downloads`. A site that is
-built while they are there holds them and links them; any other says how to make them.
+A site that is built while files lie in `_build/downloads` holds them and links them;
+any other says how to make them.
 """
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
 from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
-from tools.model import address
-from tools.paper import downloads
+from tools.model import address, files
 
-# What a file is, by the end of its name, in the order in which readers see them.
-KINDS = (
-    (r"(?<!-ereader)\.pdf", "PDF on A4, to print or for a tablet"),
-    (r"-ereader\.pdf", "PDF on small pages, for an e-reader"),
-    (r"\.epub", "EPUB, for an e-reader or a phone"),
-    (r"-site\.zip", "this site in a folder, to read without a network"),
-    (r"-notebooks\.zip", "all notebooks, to run"),
-)
+KINDS = {  # what a file is, by the end of its name, in the order of the list
+    ".pdf": "PDF on A4, to print or for a tablet",
+    ".epub": "EPUB, for an e-reader or a phone",
+    "-site.zip": "this site in a folder, to read without a network",
+    "-notebooks.zip": "all notebooks, to run",
+}
 HOW = (
     "The book as a PDF or an EPUB, this site as a folder and all notebooks: "
     "[the published site]({pages}) offers them, and in a clone of "
@@ -34,15 +29,13 @@ HOW = (
 )
 
 
-def there(root: Path) -> list[tuple[Path, str]]:
-    """The files that can be offered, each with what it is."""
-    found = sorted((root / downloads.FOLDER).glob("*.*"))
-    return [
-        (path, about)
-        for end, about in KINDS
-        for path in found
-        if re.search(f"{end}$", path.name)
-    ]
+def offered(root: Path) -> dict[Path, str]:
+    """The files that can be offered, each with what the list says of it."""
+    return {
+        path: f": {about}, {files.size_in_words(path)}"
+        for end, about in KINDS.items()
+        for path in sorted((root / files.DOWNLOADS).glob(f"*{end}"))
+    }
 
 
 class Downloads(SphinxDirective):
@@ -51,52 +44,39 @@ class Downloads(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Write what can be said of the files that are there."""
         root = Path(self.env.srcdir)
-        box = nodes.container(classes=["downloads"])
-        self.env.metadata[self.env.docname]["downloads"] = told(root)
-        depth = "../" * self.env.docname.count("/")
-        files = there(root)
-        repository = address.repository(root)
-        if files:
-            listing = nodes.bullet_list()
-            for path, about in files:
-                line = nodes.paragraph()
-                aim = f"{depth}downloads/{path.name}"
-                line += nodes.reference("", path.name, refuri=aim)
-                line += nodes.Text(f": {about}, {downloads.size(path)}")
-                listing += nodes.list_item("", line)
-            box += listing
-        else:
+        links = offered(root)
+        self.env.metadata[self.env.docname]["downloads"] = str(links)
+        if not links:
+            repository = address.repository(root)
             text = HOW.format(pages=repository.pages, url=repository.url)
-            self.state.nested_parse(StringList([text], "downloads"), 0, box)
-        return [box]
-
-
-def told(root: Path) -> str:
-    """What a page says of the files, as a fingerprint."""
-    return repr([(path.name, downloads.size(path)) for path, _ in there(root)])
+            return [nodes.container("", *self.parse_text_to_nodes(text))]
+        listing = nodes.bullet_list(classes=["downloads"])
+        for path, about in links.items():
+            aim = "../" * self.env.docname.count("/") + f"downloads/{path.name}"
+            line = nodes.paragraph("", "", nodes.reference("", path.name, refuri=aim))
+            line += nodes.Text(about)
+            listing += nodes.list_item("", line)
+        return [listing]
 
 
 def outdated(app: Sphinx, env: BuildEnvironment, *_: set[str]) -> list[str]:
     """Pages that say of the files what is no longer so."""
-    now = told(Path(app.srcdir))
+    links = str(offered(Path(app.srcdir)))
     return [
-        name
-        for name, known in env.metadata.items()
-        if known.get("downloads", now) != now
+        page
+        for page, metadata in env.metadata.items()
+        if metadata.get("downloads", links) != links
     ]
 
 
 def copy(app: Sphinx, exception: Exception | None) -> None:
     """Put the files that pages link into the site, and no others."""
-    if exception is not None or app.builder.name != "html":
-        return
-    folder = Path(app.outdir, "downloads")
-    shutil.rmtree(folder, ignore_errors=True)
-    files = there(Path(app.srcdir))
-    if files:
+    if exception is None and app.builder.name == "html":
+        folder = Path(app.outdir, "downloads")
+        shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-    for path, _ in files:
-        shutil.copy2(path, folder / path.name)
+        for path in offered(Path(app.srcdir)):
+            shutil.copy2(path, folder)
 
 
 def setup(app: Sphinx) -> None:

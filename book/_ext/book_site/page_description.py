@@ -1,40 +1,30 @@
 """What search engines and link previews say about a page: how its text begins.
 
-The link to Colab and the line on a chapter's running time are left out.
+sphinxext-opengraph would begin with the link to Colab and a chapter's running time.
 """
 
 from __future__ import annotations
 
 import html
+import itertools
 import textwrap
-from collections.abc import Iterator
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 
-ENOUGH, LIMIT = 80, 200  # characters
-
-
-def paragraphs(doctree: nodes.document) -> Iterator[str]:
-    """The texts of a page's plain paragraphs."""
-    for paragraph in doctree.findall(nodes.paragraph):
-        dressed = all(
-            isinstance(part, nodes.strong | nodes.emphasis) or not part.astext().strip()
-            for part in paragraph.children
-        )
-        if not dressed and not list(paragraph.findall(nodes.math)):
-            yield paragraph.astext()
+LIMIT = 200  # characters
 
 
 def describe(doctree: nodes.document) -> str:
-    """The first sentences of a page, shortened at a word."""
-    text = ""
-    for paragraph in paragraphs(doctree):
-        text = f"{text} {paragraph}".strip()
-        if len(text) >= ENOUGH:
-            break
-    return textwrap.shorten(text, LIMIT, placeholder=" …")
+    """How a page's plain paragraphs begin: those that are not wholly bold or italic."""
+    texts = (
+        paragraph.astext()
+        for paragraph in doctree.findall(nodes.paragraph)
+        if any(isinstance(x, nodes.Text) and x.strip() for x in paragraph.children)
+    )
+    begin = " ".join(itertools.islice(texts, 2))
+    return textwrap.shorten(begin, LIMIT, placeholder=" …")
 
 
 def add_description(
@@ -45,12 +35,10 @@ def add_description(
     doctree: nodes.document | None,
 ) -> None:
     """Give a page its description, before the link preview is made."""
-    if doctree is None:
-        return
-    text = describe(doctree)
-    escaped = html.escape(text)
-    context["metatags"] += f'<meta name="description" content="{escaped}" />\n'
-    context["meta"] = {**(context["meta"] or {}), "og:description": escaped}
+    if doctree is not None:
+        text = html.escape(describe(doctree))
+        context["metatags"] += f'<meta name="description" content="{text}" />\n'
+        context["meta"] = {**(context["meta"] or {}), "og:description": text}
 
 
 def setup(app: Sphinx) -> None:

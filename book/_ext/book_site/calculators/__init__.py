@@ -1,1 +1,0 @@
-"""The page What will it take?: four calculators with the formulas of the chapters."""

@@ -1,1 +1,0 @@
-"""The page What a GPU would give, drawn from the files of results."""

@@ -1,1 +1,0 @@
-"""Pages that open at once: they load what they use, and nothing waits for scripts."""

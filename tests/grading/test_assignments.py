@@ -1,0 +1,293 @@
+"""The gate of each assignment: what its solution, its starter and wrong answers score.
+
+Wrong answers stand in tests/grading/wrong_answers; gates.py says how they are tried.
+"""
+
+import copy
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import class_factory
+import nbclient
+import pytest
+
+from grading import runner, sandbox
+from grading.assignment import Assignment
+from grading.author import about, gates, masters
+from tools.model import chapters
+from tools.model.chapters import ROOT
+
+PROJECT = "5-project"  # takes two sittings
+NAMES = [path.stem for path in masters.master_paths()]
+
+
+@functools.cache
+def assignment(name: str) -> Assignment:
+    return masters.build(ROOT / "assignments" / "masters" / f"{name}.md")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_students_notebook_is_what_its_master_makes(name):
+    path = ROOT / "assignments" / f"{name}.ipynb"
+    assert path.read_text() == masters.dumps(assignment(name).student), (
+        f"{path.name}: not what its master makes. Fix: make assignments."
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_test_passes_without_an_answer(name):
+    assert gates.empty_answers(assignment(name)) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_assignment_has_its_parts(name):
+    found = assignment(name)
+    minutes, sittings = about.minutes(found.core), 2 if name == PROJECT else 1
+    assert 45 * sittings <= minutes <= 75 * sittings
+    assert 20 * sittings <= found.points <= 26 * sittings
+    assert any(question.manual for question in found.core)
+    assert all(question.chapters for question in found.questions)
+    for question in found.questions:
+        public = found.public_tests.get(question.name)
+        assert question.manual or public, f"{question.name} has no public check"
+    text = "\n".join(cell.source for cell in found.student.cells)
+    assert text.count("**Rubric**") == sum(one.manual for one in found.questions)
+    for words in ("## Hand in", "**You will**"):
+        assert words in text, words
+    asked = [cell.source for cell in found.student.cells if "\n*" in cell.source]
+    core = [one for one in asked if "·" in one and "*extra" not in one]
+    assert any("predict" in one or "epair" in one for one in core)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_students_notebook_gives_nothing_away(name):
+    found = assignment(name)
+    text = "\n".join(cell.source for cell in found.student.cells)
+    assert not masters.SECRETS.search(text)
+    for question, tests in found.tests.items():
+        for source in hidden_tests(tests):
+            assert source not in text, question
+    for cell in found.student.cells:
+        assert not cell.get("outputs")
+
+
+def hidden_tests(text: str) -> list[str]:
+    """The hidden tests of a test file, each from its `def` on."""
+    parts = text.split("@test_case(")[1:]
+    hidden = [part for part in parts if "hidden=True" in part.partition("\ndef ")[0]]
+    return ["def " + part.partition("\ndef ")[2].strip() for part in hidden]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["student", "solution"])
+def test_code_is_tidy(name, kind):
+    notebook = copy.deepcopy(getattr(assignment(name), kind))
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code":
+            if chapters.is_setup(cell):
+                cell.source = "# It carries tests, which otter-grader has formatted."
+            lines = cell.source.splitlines()
+            place = chapters.where(Path(f"{name}.md"), index, cell)
+            assert kind == "solution" or len(lines) <= 30, place
+            assert all(len(line) <= 88 for line in lines), place
+    gaps = ["--ignore=F401,F841"] if kind == "student" else []
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "ruff", "check", "-q", "-", *gaps),
+            *("--output-format=concise", "--stdin-filename", f"notebooks/{name}.ipynb"),
+        ],
+        input=masters.dumps(notebook),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.stdout == ""
+
+
+@pytest.fixture(scope="class")
+def solved(request):
+    """The grading of a gate's solution, its worker still there, and its result."""
+    with gates.solved(assignment(request.cls.name)) as found:
+        yield found
+
+
+class Gate:
+    """Runs an assignment in the sandbox; a class for each, so that they run apart."""
+
+    name = ""
+
+    def test_the_solution_scores_full_marks(self, solved):
+        assert gates.solution(solved[1]) == []
+
+    def test_grading_takes_little_more_than_the_cells(self, solved):
+        result = solved[1]
+        own = sum(cell.seconds for cell in result.cells)
+        tests = "".join(assignment(self.name).tests.values())
+        runs = 1 + tests.count("in_new_process()")  # such a test runs the cells again
+        # With room for a machine that does other work beside it.
+        assert result.seconds <= 1.5 * runs * own + 10, (
+            f"{result.seconds:.1f} s for {own:.1f} s"
+        )
+        # A minute where it is quiet; other tests, and maybe other work, run beside it.
+        busy = os.getloadavg()[1] / (os.cpu_count() or 1)  # processes for each core
+        assert own < 90 * max(1, busy)
+
+    def test_the_starter_runs_and_scores_nothing(self):
+        assert gates.starter(assignment(self.name)) == []
+
+    @pytest.mark.slow
+    def test_wrong_answers_score_what_they_deserve(self, solved):
+        grading, result = solved
+        answers = gates.known_wrong_answers(self.name)
+        graded = {answer["question"] for answer in answers}
+        assert graded == {one.name for one in result.questions if not one.manual}
+        assert gates.wrong_answers(grading, answers) == []
+
+
+@class_factory.NEEDS_SANDBOX
+class TestMeasureAndExplain(Gate):
+    name = "1-measure-and-explain"
+
+
+@pytest.mark.slow
+@class_factory.NEEDS_SANDBOX
+class TestMakeItFast(Gate):
+    name = "2-make-it-fast"
+
+
+@pytest.mark.slow
+@class_factory.NEEDS_SANDBOX
+class TestMoveAndExtend(Gate):
+    name = "3-move-and-extend"
+
+
+@pytest.mark.slow
+@class_factory.NEEDS_SANDBOX
+class TestParalleliseAndSurvive(Gate):
+    name = "4-parallelise-and-survive"
+
+
+@pytest.mark.slow
+@class_factory.NEEDS_SANDBOX
+class TestProject(Gate):
+    name = "5-project"
+
+
+@pytest.mark.slow
+@class_factory.NEEDS_SANDBOX
+class TestPlanBeforeYouRent(Gate):
+    name = "6-plan-before-you-rent"
+
+
+def test_every_assignment_has_its_gate():
+    gates = {gate.name for gate in Gate.__subclasses__()}
+    assert gates == set(NAMES)
+
+
+def test_a_wrong_solution_does_not_pass_the_gate():
+    wrong = class_factory.notebook(after=("def softmax(x): return x",))
+    grading = runner.Grading(class_factory.mini(), gates.cells(wrong), sandbox.Limits())
+    assert grading.grade().score == 4
+
+
+@pytest.mark.parametrize("answered, said", [(True, "passed!"), (False, "Replace the")])
+def test_a_students_checks_work_in_an_empty_folder(answered, said, tmp_path):
+    notebook = class_factory.notebook(("q1", "q2", "q3") if answered else ())
+    client = nbclient.NotebookClient(
+        notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}
+    )
+    client.execute()
+    shown = [
+        output["data"]["text/html"]
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "text/html" in output.get("data", {})
+    ]
+    assert len(shown) == 3
+    assert all("passed!" in text for text in shown) == answered
+    assert said in shown[0]
+
+
+MISTAKES = {
+    "no title": ("# Mini", "Mini", "does not start with a title"),
+    "no checks": ("# >>> checks\n# <<<", "", "0 cells hold the line"),
+    "a question without a name": ("name: q2\n", "", "has no name"),
+    "two questions of one name": (
+        "name: q2",
+        "name: q1",
+        "two questions are called q1",
+    ),
+    "a test without points": (
+        '""" # BEGIN TEST CONFIG\npoints: 1\n""" # END TEST CONFIG\ndef test_q3',
+        "def test_q3",
+        "test_q3_bytes of q3 has no points",
+    ),
+    "a snippet that is not there": (
+        "# >>> checks",
+        "# >>> snippets/none.py\n# <<<\n# >>> checks",
+        "there is no snippet snippets/none.py",
+    ),
+    "a solution outside of its block": (
+        "# >>> checks\n# <<<",
+        "# >>> checks\n# <<<\nx = 1  # SOLUTION",
+        "is left in the student's notebook",
+    ),
+    "more points in tests than the question has": (
+        "points: 4",
+        "points: 2",
+        "otter-grader refuses it",
+    ),
+    "a test that is no Python": ("def test_q3_bytes", "def test_q3-bytes", "refuses"),
+}
+
+
+@pytest.mark.parametrize("old, new, said", MISTAKES.values(), ids=MISTAKES)
+def test_a_broken_master_is_refused_with_its_place(old, new, said, tmp_path):
+    text = class_factory.MINI.read_text()
+    assert old in text
+    path = tmp_path / "mini.md"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(masters.UserError, match="mini") as error:
+        masters.build(path)
+    assert said in str(error.value)
+
+
+HELPED = """def test_q3_hidden(env):
+    assert env["bytes_q3"] == Right().value
+
+
+class Right:
+    value = 4
+"""
+
+
+def test_a_class_below_a_hidden_test_serves_the_grader_alone(tmp_path):
+    text = class_factory.MINI.read_text()
+    test, hidden = text[text.index("def test_q3_bytes") :], "points: 1\nhidden: true\n"
+    test = test[: test.index("```")]
+    master = text.replace(
+        f'points: 1\n""" # END TEST CONFIG\n{test}',
+        f'{hidden}""" # END TEST CONFIG\n{HELPED}',
+    )
+    path = tmp_path / "mini.md"
+    path.write_text(master)
+    found = masters.build(path)
+    assert "class Right" in found.tests["q3"]
+    assert "class Right" not in masters.dumps(found.student)
+    case = runner.load_tests(found, "q3").test_cases[0]
+    case.body.call_func({"bytes_q3": 4})
+    with pytest.raises(AssertionError):
+        case.body.call_func({"bytes_q3": 5})
+    path.write_text(master.replace(hidden, "points: 1\n"))
+    with pytest.raises(masters.UserError, match="below a public test of q3"):
+        masters.build(path)
+
+
+def test_a_private_master_is_found_by_its_path(tmp_path):
+    path = tmp_path / "mini.md"
+    path.write_text(class_factory.MINI.read_text())
+    assert masters.find_master(str(path)) == path
+    assert masters.find_master("2").stem == "2-make-it-fast"

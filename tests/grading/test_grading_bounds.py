@@ -1,0 +1,480 @@
+"""What a submission may use is bounded, and a neighbour's score never changes."""
+
+import contextlib
+import csv
+import dataclasses
+import importlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import class_factory
+import numpy as np
+import psutil
+import pytest
+
+from grading import apart, runner, sandbox, session
+from tools.model.chapters import ROOT
+
+pytestmark = class_factory.NEEDS_SANDBOX
+
+LIMITS = sandbox.Limits(
+    cell_seconds=20, call_seconds=10, total_seconds=60, memory_bytes=2**28
+)
+FORK = "if os.fork() == 0:\n        "
+# More than the memory and less than the disk, never more than a piece of it at a time.
+FILL = "for n in range(3 * 2**7): f.write(bytes(2**20))\nf.flush()"
+
+
+@contextlib.contextmanager
+def worker(limits: sandbox.Limits = LIMITS):
+    """A worker, ended at the end."""
+    one = session.Session(limits)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def loses(code: str, limits: sandbox.Limits = LIMITS) -> str:
+    """Why the worker is lost that runs some code and then sleeps."""
+    code = f"import mmap, os, socket, time\n{code}\ntime.sleep(15)"
+    with worker(limits) as one, pytest.raises(session.WorkerLost) as lost:
+        one.run(code, 20)
+    return str(lost.value)
+
+
+# Memory.
+
+KINDS = {
+    "of the process": "hoard = bytearray(2**29)",
+    "of its children, in parts": (
+        "for n in range(5):\n    " + FORK + "hoard = bytearray(2**26); time.sleep(99)"
+    ),
+    "of a process whose first thread is gone": (
+        "import ctypes, threading\n"
+        "def run():\n"
+        "    time.sleep(1)\n    hoard = bytearray(2**29)\n    time.sleep(99)\n"
+        "if os.fork() == 0:\n"
+        "    threading.Thread(target=run).start()\n"
+        "    ctypes.CDLL(None).syscall(60, 0)"
+    ),
+    "files in /tmp": "f = open('/tmp/x', 'wb')\n" + FILL,
+    "files in /dev/shm": "f = open('/dev/shm/x', 'wb')\n" + FILL,
+    "deleted files": "f = open('/tmp/x', 'wb')\nos.unlink('/tmp/x')\n" + FILL,
+    "empty files": "for n in range(10**6): open(f'/tmp/{n}', 'w').close()",
+    "page tables, of pages that are not there": (
+        "for n in range(8):\n    " + FORK + "block = mmap.mmap(-1, 2**35, 34, 1)\n"
+        "        for n in range(0, 2**35, 2**21): block[n]\n        time.sleep(99)"
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", KINDS.values(), ids=KINDS)
+def test_memory_of_each_kind_is_bounded(code):
+    assert loses(code) == "it used more than 0.25 GiB of memory"
+
+
+def test_pages_that_processes_share_count_once():
+    code = (
+        "import os, time\nhoard = bytearray(2**26)\n"
+        "children = []\n"
+        "for n in range(8):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n        time.sleep(1)\n        os._exit(0)\n"
+        "    children.append(child)\n"
+        "for child in children: os.waitpid(child, 0)"
+    )
+    with worker() as one:
+        assert one.run(code, 20) is None
+
+
+HIDDEN = {
+    "memfd": "os.memfd_create('x')",
+    "System V shared memory": "call(29, 0, 2**20, 0o600)",
+    "System V messages": "call(68, 0, 0o600)",
+    "System V semaphores": "call(64, 0, 9, 0o600)",
+    "secret memory": "call(447, 0)",
+    "a ring of requests": "call(425, 8, ctypes.create_string_buffer(120))",
+    "pages given to a pipe": "call(278, 1, None, 0, 0)",
+    "shared and anonymous memory": "import mmap; mmap.mmap(-1, 2**20)",
+    "a timer that could wake": "call(222, 1, None, ctypes.create_string_buffer(8))",
+    "a file that could wake": "import fcntl; fcntl.fcntl(0, 10, 18)",
+    "another process": "call(101, 16, 1, 0, 0)",
+    "another process's memory": "call(310, 1, 0, 0, 0, 0, 0)",
+    "other cores": "os.sched_setaffinity(0, range(os.cpu_count()))",
+    "keys": "call(248, b'user', b'x', b'x', 1, -3)",
+    "the kernel's log": "call(103, 3, ctypes.create_string_buffer(99), 99)",
+}
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the calls' numbers differ")
+@pytest.mark.parametrize("code", HIDDEN.values(), ids=HIDDEN)
+def test_memory_that_nobody_could_count_and_the_cores_of_others_are_refused(code):
+    call = (
+        "import ctypes, os\n"
+        "def call(*arguments):\n"
+        "    libc = ctypes.CDLL(None, use_errno=True)\n"
+        "    if libc.syscall(*arguments) < 0:\n"
+        "        raise OSError(ctypes.get_errno(), 'refused')\n"
+    )
+    with worker() as one:
+        error = one.run(call + code, 20)
+    assert error is not None
+    assert error["type"] == "PermissionError", error
+
+
+def test_memory_of_a_device_that_would_stay_is_not_to_be_had():
+    code = (
+        "import mmap\n"
+        "with open('/dev/zero', 'r+b') as file:\n"
+        "    print(file.read(4))\n"
+        "    mmap.mmap(file.fileno(), 2**20)"
+    )
+    with worker() as one:
+        error = one.run(code, 20)
+        assert one.printed.startswith(b"b'\\x00\\x00\\x00\\x00'\n")
+        assert error["type"] == "OSError"
+
+
+def test_every_process_inside_is_confined():
+    """The first one, too: a student's code could take it over."""
+    code = (
+        "import glob, os, re\n"
+        "for name in glob.glob('/proc/[0-9]*'):\n"
+        "    try: open(f'{name}/environ').close()\n"
+        "    except PermissionError: continue  # out of reach\n"
+        "    status = open(f'{name}/status').read()\n"
+        "    limits = open(f'{name}/limits').read()\n"
+        "    print(re.findall(r'Seccomp:.(.)|NoNewPrivs:.(.)', status),\n"
+        "          re.findall(r'Max processes +(\\d+)', limits))"
+    )
+    with worker() as one:
+        assert one.run(code, 20) is None
+        lines = set(one.printed.decode().splitlines())
+    assert lines == {"[('', '1'), ('2', '')] ['400']"}
+
+
+def test_the_number_of_sockets_is_bounded():
+    many = (
+        "held = []\n"
+        "for n in range(4):\n"
+        "    " + FORK + "held = [socket.socket() for n in range(400)]\n"
+        "        time.sleep(99)"
+    )
+    assert loses(many) == "it opened more than 500 sockets"
+
+
+def test_the_number_of_open_files_is_bounded():
+    many = (
+        "for n in range(40):\n"
+        "    " + FORK + "held = [os.pipe() for n in range(240)]\n"
+        "        time.sleep(99)"
+    )
+    assert loses(many) == "its processes opened more than 8192 files together"
+
+
+@pytest.mark.slow
+def test_a_worker_that_did_not_come_up_leaves_nothing():
+    """Else the first process of a sandbox that is not set up would wait for ever."""
+    output = os.open(os.devnull, os.O_RDWR)
+    for _ in range(20):
+        place = sandbox.Sandbox(LIMITS)
+        place.start([sys.executable, "-c", "1"], [], output)
+        started = place.process.pid
+        children = psutil.Process(started).children(recursive=True)
+        place.end()
+        _, alive = psutil.wait_procs(children, timeout=5)
+        assert alive == []
+    os.close(output)
+
+
+# What the grader itself needs to look at an answer.
+
+
+def graded(*sources: str, limits: sandbox.Limits = LIMITS) -> runner.Result:
+    """A notebook of these cells, graded."""
+    cells = [runner.Cell(number, text) for number, text in enumerate(sources, start=1)]
+    return runner.Grading(class_factory.mini(), cells, limits).grade("a secret")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "action, seconds, said",
+    [
+        (lambda: np.ones((2**20, 2**12)).sum(), 60, "could not be looked at"),
+        (lambda: sum(iter(int, 1)), 60, "took more than 1 s to look at"),
+        (lambda: time.sleep(100), 3, "still running after 3 s"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), 60, "could not be looked at"),
+        (lambda: os._exit(0), 60, "could not be looked at"),
+    ],
+)
+def test_an_answer_harms_only_itself_when_it_is_looked_at(action, seconds, said):
+    with pytest.raises(apart.Ended, match=said):
+        apart.run(lambda: {"a": action()}, seconds, 1, 2**30)
+
+
+def test_what_is_looked_at_apart_comes_home():
+    assert apart.run(lambda: {"a": 1}, 60, 1, 2**30) == {"a": 1}
+
+
+def test_a_test_that_takes_too_much_costs_its_own_points():
+    column = (
+        "import numpy as np\n"
+        "def softmax(logits):\n"
+        "    column = np.zeros((6_000_000, 1))\n"
+        "    return column if len(logits) > 3 else np.full(3, 1 / 3)"
+    )
+    start = time.monotonic()
+    result = graded(column, "bytes_q3 = 4")
+    assert result.score == 2  # the public check of q1, and q3
+    message = result.questions[0].tests[1].message
+    assert "MemoryError" in message or "can't use" in message
+    assert time.monotonic() - start < 40
+
+
+def test_an_array_counts_each_time_that_it_is_used():
+    many = (
+        "import numpy as np\nimport protocol\n"
+        "big = np.zeros(2**17)\n"
+        "honest = protocol.Encoder.encode\n"
+        "def encode(self, value, depth=0):\n"
+        "    if value is not big:\n        return honest(self, value, depth)\n"
+        "    one = honest(self, value, depth)\n"
+        "    return [one] * 5000\n"
+        "protocol.Encoder.encode = encode\nbytes_q3 = big"
+    )
+    result = graded(many)
+    assert result.score == 0
+    message = result.questions[2].tests[0].message
+    assert "arrays that are too large, each use counted" in message
+
+
+def test_numbers_chosen_to_be_slow_cost_their_own_question():
+    slow = (
+        "import numpy as np\n"
+        "def softmax(logits):\n"
+        "    e = np.exp(logits - np.max(logits))\n    return e / e.sum()\n"
+        "bytes_q3 = {n * (2**61 - 1) for n in range(1)}\n"
+        "import protocol\n"
+        "honest = protocol.Encoder.encode\n"
+        "def encode(self, value, depth=0):\n"
+        "    if not isinstance(value, set): return honest(self, value, depth)\n"
+        "    items = [self._marked('int', text=hex(n * (2**61 - 1)))\n"
+        "             for n in range(60_000)]\n"
+        "    return self._marked('set', items=items)\n"
+        "protocol.Encoder.encode = encode"
+    )
+    start = time.monotonic()
+    result = graded(slow)
+    assert result.score == 4
+    assert time.monotonic() - start < 30
+
+
+def test_what_this_machine_lacks_is_no_wrong_answer():
+    grading = runner.Grading(class_factory.mini(), [], LIMITS)
+    case = grading.files["q3"].test_cases[0]
+
+    def lacks(env):
+        raise OSError(28, "No space left on device")
+
+    case.body.call_func = lacks
+    with pytest.raises(OSError, match="No space left"):
+        grading.grade()
+    assert grading.session is None
+
+
+@pytest.mark.slow
+def test_what_cells_say_carries_no_hidden_input():
+    """They run again when a hidden check has ended the worker, and could tell when."""
+    stamp = "import time\nraise RuntimeError(time.time())"
+    tell = (
+        "import numpy as np, os, time\n"
+        "def softmax(logits):\n"
+        "    if len(logits) > 3:\n        time.sleep(3)\n        os._exit(0)\n"
+        "    return np.full(3, 1 / 3)"
+    )
+    result = graded(stamp, tell)
+    assert result.score == 1
+    assert result.questions[0].tests[1].kind == "lost"
+    told = float(result.cells[0].error.removeprefix("RuntimeError: "))
+    assert time.time() - told > 3
+
+
+# Processor time, and neighbours.
+
+BURNERS = (
+    "import os\n"
+    "for n in range(40):\n"
+    "    if os.fork() == 0:\n"
+    "        try: os.setsid()\n"
+    "        except OSError: pass\n"
+    "        try: os.sched_setaffinity(0, range(os.cpu_count()))\n"
+    "        except OSError: pass\n"
+    "        while True: pass\n"
+)
+# How much longer a computation takes than its own processor time.
+STRETCH = (
+    "import time\n"
+    "clock, own = time.perf_counter(), time.process_time()\n"
+    "while time.process_time() - own < 1: sum(range(1000))\n"
+    "stretch = time.perf_counter() - clock\n"
+)
+
+
+@pytest.mark.slow
+def test_nothing_runs_while_nothing_is_asked():
+    """A check may measure on its own: the worker's children can't slow that down."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})  # the worker's and ours
+    try:
+        with worker(dataclasses.replace(LIMITS, cell_seconds=60)) as one:
+            assert one.run(BURNERS, 60) is None
+            told = {}
+            exec(STRETCH, told)
+            assert told["stretch"] < 10  # beside forty that run it is about 40
+            assert one.run("x = 1", 60) is None
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def test_what_was_held_still_goes_on():
+    count = (
+        "import threading, time\nn = 0\n"
+        "def run():\n    global n\n    while True:\n        n += 1\n"
+        "        time.sleep(0.01)\n"
+        "threading.Thread(target=run, daemon=True).start()\ntime.sleep(0.2)"
+    )
+    with worker() as one:
+        assert one.run(count, 20) is None
+        before = one.ask({"do": "get", "name": "n"}, {}, 5, None)
+        time.sleep(1)
+        after = one.ask({"do": "get", "name": "n"}, {}, 5, None)
+        assert 0 < before <= after < before + 20  # running, it would be 100 further
+        assert one.run("m = n\ntime.sleep(0.5)\nm = n - m", 20) is None
+        assert one.ask({"do": "get", "name": "m"}, {}, 5, None) > 5
+
+
+@pytest.fixture
+def warden(monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))  # the warden puts its folder there
+    return importlib.import_module("grading.inside.warden")
+
+
+def test_a_process_that_ends_while_it_is_counted_counts_no_more(warden, monkeypatch):
+    told, one = [], {"VmRSS": 200}
+    monkeypatch.setattr(warden, "tell", told.append)
+    monkeypatch.setattr(warden, "processes", lambda: ["7"])
+    monkeypatch.setattr(warden, "awake", lambda: False)
+    monkeypatch.setattr(warden, "memory", lambda number: one)
+    monkeypatch.setattr(
+        warden, "fields", lambda path: {}
+    )  # an old kernel tells no more
+    assert not warden.uses_more({"memory": 300, "folders": []}, {"7": one, "8": one})
+    assert told == [signal.SIGSTOP, signal.SIGCONT]
+    assert warden.uses_more({"memory": 199, "folders": []}, {"7": one, "8": one})
+
+
+def test_what_does_not_hold_still_is_ended(warden, monkeypatch):
+    told = []
+    monkeypatch.setattr(warden, "tell", told.append)
+    monkeypatch.setattr(warden, "awake", lambda: True)
+    monkeypatch.setattr(warden, "STOPPING", 0.1)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(b"s")
+        warden.serve(theirs.fileno(), {})
+        assert (
+            ours.recv(200) == b"!it did not hold still while nothing was asked of it\n"
+        )
+    assert told == [signal.SIGSTOP]
+
+
+def command(folder: Path, *options: str) -> list[str]:
+    return [
+        *(sys.executable, "-m", "grading", "grade", str(folder / "in")),
+        *(str(class_factory.MINI), "--out", str(folder / "out"), *options),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="one core has no neighbour"
+)
+def test_a_neighbour_that_burns_changes_no_score(tmp_path):
+    honest = STRETCH + "bytes_q3 = 4 if stretch < 10 else 5"  # unbound, about 20
+    cases = {"burner": class_factory.case(BURNERS + "import time\ntime.sleep(6)")}
+    for number in range(3):  # one of them starts when the burner is at its work
+        cases[f"honest-{number}"] = class_factory.case(honest)
+    class_factory.write_all(tmp_path / "in", cases)
+    done = subprocess.run(
+        command(tmp_path, "--jobs=2", "--seed=1"),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "out" / "grades.csv").read_text("utf-8-sig")
+    scores = {row["student"]: row["score"] for row in csv.DictReader(text.splitlines())}
+    honest = {scores[f"honest-{number}"] for number in range(3)}
+    assert (honest, scores["burner"]) == ({"5"}, "4"), done.stderr
+
+
+# However the grader ends, its children end with it.
+
+
+def workers(marker: str) -> list[psutil.Process]:
+    """The processes whose command line holds a marker: the limits of one test's."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if any(marker in part for part in process.info["cmdline"] or []):
+            found.append(process)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "number, through_make",
+    [
+        (signal.SIGTERM, False),
+        (signal.SIGKILL, False),
+        (signal.SIGHUP, False),
+        (signal.SIGTERM, True),
+        (signal.SIGKILL, True),
+    ],
+)
+def test_children_end_with_the_grader(number, through_make, tmp_path):
+    cases = {name: class_factory.case("while True: pass") for name in ("a", "b")}
+    class_factory.write_all(tmp_path / "in", cases)
+    total = 1000 + os.getpid() % 10_000 + 7 * number + through_make
+    marker = f'"CPU": {int(total * max(2, len(os.sched_getaffinity(0))))},'
+    program = command(tmp_path, f"--total-seconds={total}", "--jobs=2")
+    if through_make:
+        makefile = tmp_path / "Makefile"
+        makefile.write_text(f"all:\n\t@exec {' '.join(program)}\n")
+        program = ["make", "-f", str(makefile)]
+    process = subprocess.Popen(
+        program, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while len(workers(marker)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert len(workers(marker)) >= 2
+        process.send_signal(number)
+        process.wait(20)
+        deadline = time.monotonic() + 10
+        while workers(marker) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert workers(marker) == []
+    finally:
+        process.kill()
+        for one in workers(marker):
+            with contextlib.suppress(psutil.Error):
+                one.kill()

@@ -1,0 +1,326 @@
+"""Submissions of any name, kind and content: none harms another, none finds a secret.
+
+The suite draws a few folders of them. To go on for an hour:
+
+    python tests/grading/test_grading_fuzz.py 60
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import re
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import class_factory
+import nbformat
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from grading import cli
+
+pytestmark = class_factory.NEEDS_SANDBOX
+
+CANARY = f"CANARY-{os.urandom(6).hex()}"
+LIMITS = [
+    "--cell-seconds=8",
+    "--call-seconds=6",
+    "--total-seconds=40",
+    "--memory-gib=0.5",
+    "--jobs=2",
+]
+NEIGHBOUR = "aa-honest_mini.ipynb"
+FORMULA = re.compile(r"[=+@]|-\S")
+
+# What a cell may say, return, print, or do to the worker.
+text = st.text(st.characters(), max_size=30)  # lone surrogates included
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.binary(max_size=20)
+    | text,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner)
+        | st.dictionaries(text | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+PIPE = "import os, sys\npipe = int(sys.argv[2])\n"
+LOOK = (
+    "import glob, os\nfor name in glob.glob('/proc/[0-9]*/environ') + "
+    "glob.glob('/proc/[0-9]*/cmdline') + glob.glob('/proc/self/fd/*'):\n"
+    "    try: print(os.read(os.open(name, os.O_NONBLOCK), 2000))\n"
+    "    except OSError: pass"
+)
+deeds = st.sampled_from(
+    [
+        LOOK,
+        "import os; os._exit(3)",
+        "import os; os.kill(os.getpid(), 11)",
+        "import os; os.closerange(3, 20)",
+        "import os; os.close(1)",
+        "import sys; sys.stdout = None",
+        "import builtins; builtins.str = None",
+        "import builtins; builtins.print = builtins.repr = lambda *a: chr(0xd800)",
+        "import sys; sys.setrecursionlimit(60)",
+        "import sys; sys.exit(chr(0xdcff))",
+        "class E(Exception):\n    def __str__(self): return 7\nraise E",
+        "class E(Exception):\n    __module__ = None\nE.__name__ = chr(27) * 9\nraise E",
+        "import os, signal\nfor n in range(1, 32):\n    try: signal.signal(n, 1)\n"
+        "    except (OSError, ValueError): pass",
+        "import threading, time\ndef run():\n    time.sleep(0.3)\n    import os\n"
+        "    os.write(int(__import__('sys').argv[2]), b'late')\n"
+        "threading.Thread(target=run).start()",
+        "import os\nif os.fork() == 0:\n    while True: pass",
+        "import json; json.dumps = lambda *a, **k: '{' * 9",
+        "import protocol; protocol.MARK = 'x'",
+        "import gc; gc.collect(); get_ipython().reset()",
+        "import numpy as np; np.ndarray = list",
+        "%reset -f",
+        "%%bash\nkill -9 -1",
+        "!kill -STOP $PPID",
+        "import os, sys\nos.execv(sys.executable, [sys.executable, '-c', '1'])",
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))",
+        "import os; os.chdir('/'); os.environ.clear()",
+        "x = 'é' * 900_000",
+    ]
+)
+cells = (
+    deeds
+    | text
+    | values.map(lambda value: f"bytes_q3 = {value!r}")
+    | values.map(lambda value: f"def softmax(logits): return {value!r}")
+    | values.map(lambda value: f"def dense(inputs, units): raise ValueError({value!r})")
+    | text.map(lambda said: f"raise RuntimeError({said!r})")
+    | st.binary(max_size=60).map(lambda data: f"import os; os.write(1, {data!r})")
+    | st.binary(max_size=60).map(lambda data: f"{PIPE}os.write(pipe, {data!r})")
+    | st.dictionaries(
+        st.sampled_from(["number", "error", "value", "ready", "missing", "sizes"]),
+        values,
+    ).map(
+        lambda data: (
+            f"{PIPE}import json, struct\n"
+            f"text = json.dumps({data!r}, default=str).encode()\n"
+            "os.write(pipe, struct.pack('>I', len(text)) + text)"
+        )
+    )
+)
+
+
+def as_notebook(sources: list[str], answered: bool) -> bytes:
+    """A notebook with these cells, below honest answers or none."""
+    found = class_factory.notebook(("q1", "q2", "q3") if answered else ())
+    found.cells += [nbformat.v4.new_code_cell(source) for source in sources]
+    found.cells += [nbformat.v4.new_markdown_cell(source) for source in sources]
+    return json.dumps(found).encode()
+
+
+def damaged(data: bytes, places: list[tuple[int, int]]) -> bytes:
+    """The same with some bytes changed."""
+    changed = bytearray(data)
+    for place, value in places:
+        changed[place % len(changed)] = value
+    return bytes(changed)
+
+
+notebooks = st.builds(as_notebook, st.lists(cells, max_size=4), st.booleans())
+contents = (
+    notebooks
+    | notebooks
+    | notebooks
+    | st.binary(max_size=200)
+    | st.builds(
+        damaged,
+        notebooks,
+        st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 255)), max_size=20),
+    )
+    | st.builds(
+        lambda data, encoding: data.decode().encode(encoding),
+        notebooks,
+        st.sampled_from(["utf-8-sig", "utf-16", "utf-32", "utf-16-be"]),
+    )
+    | values.map(lambda value: json.dumps({"cells": value}, default=str).encode())
+)
+names = (
+    st.binary(min_size=1, max_size=200)
+    | st.text(min_size=1, max_size=40).map(lambda name: name.encode(errors="replace"))
+    | st.sampled_from(
+        [
+            *(b"grades.csv", b"summary.html", b"manual.csv", b"seed.txt", b"students"),
+            *(b"graded.json", b"..", b".", b"-rf", b"~", b"aa-honest", b"AA-HONEST"),
+            *(b"a;=cmd|' /c calc'!A1", b"=1+1", b"a\t@SUM(1)", b"con", b"{{7*7}}"),
+            *("é".encode(), "e\u0301".encode(), b"\x1b[31m[1/9] x: 8 points\n"),
+            *(b"A" * 200, "ä".encode() * 100, b"<script>", b"%s%n", b"$(id)"),
+        ]
+    )
+)
+kinds = st.sampled_from(["file"] * 8 + ["folder", "pipe", "socket", "link", "sparse"])
+submissions = st.lists(
+    st.tuples(names, kinds, contents, st.booleans()), min_size=1, max_size=5
+)
+
+
+def hand_in(folder: Path, name: bytes, kind: str, content: bytes, below: bool) -> None:
+    """Put a submission into a folder; a name that can't be is left out."""
+    name = name.replace(b"/", b"_").replace(b"\0", b"_")[:240]
+    where = os.fsencode(folder)
+    if below:
+        where = os.path.join(where, name.strip(b".") or b"x")
+        name = b"mini"
+    path = os.path.join(where, name + b".ipynb")
+    with contextlib.suppress(FileExistsError, NotADirectoryError):
+        os.makedirs(where, exist_ok=True)
+        if os.path.lexists(path):
+            return
+        if kind == "folder":
+            os.mkdir(path)
+        elif kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "link":
+            os.symlink(os.path.join(os.fsencode(folder.parent), b"secret"), path)
+        elif kind == "socket":
+            with socket.socket(socket.AF_UNIX) as one, contextlib.suppress(OSError):
+                one.bind(path)
+        else:
+            with open(path, "wb") as file:
+                file.write(content)
+                if kind == "sparse":
+                    file.truncate(2**40)
+
+
+def grade(folder: Path) -> tuple[int, str]:
+    """Run the command; its status and what it said."""
+    arguments = ["grade", str(folder / "in"), str(class_factory.MINI)]
+    arguments += ["--out", str(folder / "out"), f"--seed={CANARY}", *LIMITS]
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        status = cli.main(arguments)
+    return status, said.getvalue()
+
+
+def check(drawn: list[tuple]) -> None:
+    """Grade a folder of submissions and one honest neighbour."""
+    with tempfile.TemporaryDirectory() as top:
+        folder = Path(top)
+        (folder / "in").mkdir()
+        (folder / "secret").write_text(CANARY)
+        (folder / "in" / NEIGHBOUR).write_text(class_factory.HONEST["correct"].text)
+        for one in drawn:
+            hand_in(folder / "in", *one)
+        status, said = grade(folder)
+        assert status == 0, said
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", said), said
+        out = folder / "out"
+        table = (out / "grades.csv").read_text("utf-8-sig")
+        rows = list(csv.DictReader(io.StringIO(table)))
+        scores = {row["file"]: float(row["score"]) for row in rows}
+        assert scores[NEIGHBOUR] == class_factory.FULL, said
+        assert max(scores.values()) <= class_factory.FULL
+        names = os.listdir(os.fsencode(folder / "in"))
+        assert len(rows) == _rows(os.fsencode(folder / "in")), (rows, names)
+        assert len({row["student"] for row in rows}) == len(rows)
+        students = out / "students"
+        assert len(list(students.iterdir())) == len(rows)
+        for one in students.iterdir():
+            json.loads((one / "results.json").read_text())
+            assert (one / "feedback.html").read_text().rstrip().endswith("</html>")
+        for separator in ",;\t|":
+            for fields in csv.reader(io.StringIO(table), delimiter=separator):
+                for field in fields:
+                    assert not FORMULA.match(field.strip('" ')), field
+        for path in out.rglob("*"):
+            if path.is_file():
+                assert CANARY not in path.read_text(), path
+        assert CANARY not in said
+
+
+def _rows(folder: bytes) -> int:
+    """How many rows a folder of submissions must get."""
+    count = 0
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        is_notebook = name.lower().endswith(b".ipynb")
+        if _is_hidden(name) and (name.startswith(b"._") or not is_notebook):
+            continue
+        is_link, below = os.path.islink(path), 0
+        if os.path.isdir(path) and not is_link:
+            below = _notebooks(path)
+        count += is_notebook + below or is_link or os.path.isdir(path)
+    return count
+
+
+def _notebooks(folder: bytes) -> int:
+    """How many notebooks there are below a student's folder."""
+    count = 0
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if not _is_hidden(name):
+            count += name.lower().endswith(b".ipynb")
+            if os.path.isdir(path) and not os.path.islink(path):
+                count += _notebooks(path)
+    return count
+
+
+def _is_hidden(name: bytes) -> bool:
+    return bool(name.startswith(b".") and name.removesuffix(b".ipynb").strip(b"."))
+
+
+QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=6,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=QUIET,
+)
+@given(submissions)
+def test_any_submission_gets_its_row_and_harms_no_other(drawn):
+    os.environ["TOKEN"] = CANARY
+    try:
+        check(drawn)
+    finally:
+        del os.environ["TOKEN"]
+
+
+def main(minutes: float) -> None:
+    """Draw folders of submissions until the time is over; end at the first failure."""
+    os.environ["TOKEN"] = CANARY
+    deadline = time.monotonic() + 60 * minutes
+    count = {"folders": 0, "submissions": 0}
+
+    @settings(
+        max_examples=10,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=QUIET,
+        print_blob=True,
+    )
+    @given(submissions)
+    def some(drawn):
+        check(drawn)
+        count["folders"] += 1
+        count["submissions"] += len(drawn)
+
+    while time.monotonic() < deadline:
+        some()
+        print(count, f"{deadline - time.monotonic():.0f} s left", flush=True)
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))

@@ -1,0 +1,675 @@
+"""Parts of the grader: the sandbox, remote objects, cells, the command."""
+
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import class_factory
+import numpy as np
+import psutil
+import pytest
+
+from grading import cgroup, cli, probe, runner, sandbox, session
+from grading.answers import Answers, NotPlainData, Remote
+from grading.inside.protocol import Handle
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
+
+pytestmark = class_factory.NEEDS_SANDBOX
+
+LIMITS = sandbox.Limits(cell_seconds=20, call_seconds=10, total_seconds=60)
+
+
+def run_cells(*sources: str, limits: sandbox.Limits = LIMITS) -> runner.Result:
+    """Grade a notebook with these cells."""
+    cells = [runner.Cell(number, text) for number, text in enumerate(sources, start=1)]
+    return runner.Grading(class_factory.mini(), cells, limits).grade("a secret")
+
+
+# The sandbox.
+
+
+def inside(code: str) -> str:
+    """What Python prints in the sandbox."""
+    worker = session.Session(LIMITS)
+    try:
+        error = worker.run(code, 20)
+        return error["message"] if error else worker.printed.decode().strip()
+    finally:
+        worker.close()
+
+
+def test_the_sandbox_works_here():
+    probe.check()
+
+
+SEEN = "('HOME', 'GRADING_SEED', 'GITHUB_TOKEN')"
+PROMISES = [
+    ("import os; print(os.getuid())", "65534"),
+    (
+        f"import os; print([os.environ.get(name) for name in {SEEN}])",
+        "['/tmp/home', None, None]",
+    ),
+    ("open('/usr/x', 'w')", "Read-only file system"),
+    ("open('/x', 'w')", "Read-only file system"),
+    ("open('/grading/worker.py', 'w')", "Read-only file system"),
+    ("import os; print(os.listdir('/tmp/work'))", "[]"),
+    ("import glob; print(glob.glob('/*/*/assignments'))", "[]"),
+    ("import socket; socket.create_connection(('192.0.2.1', 1), 1)", "unreachable"),
+    (
+        "import socket; print(socket.gethostbyname(socket.gethostname()))",
+        "127.0.0.1",
+    ),
+]
+
+
+@pytest.mark.parametrize("code, said", PROMISES)
+def test_the_sandbox_keeps_what_it_promises(code, said, monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "secret")
+    monkeypatch.setenv("GRADING_SEED", "1")
+    assert said in inside(code)
+
+
+def test_the_number_of_processes_is_limited():
+    fork = (
+        "import os, time\nn = 0\ntry:\n    while n < 2000:\n"
+        "        if os.fork() == 0: time.sleep(1000)\n        n += 1\n"
+        "except OSError: pass\nraise RuntimeError(f'forks {n}')"
+    )
+    limits = dataclasses.replace(LIMITS, processes=60)
+    result = run_cells(fork, "bytes_q3 = 4", limits=limits)
+    forks = int(result.cells[0].error.split()[-1])
+    assert 5 < forks < 60
+    assert result.score == 1
+
+
+def refusal(monkeypatch, **changes) -> str:
+    """What the command says where there can be no sandbox; nothing may run."""
+    for name, value in changes.items():
+        monkeypatch.setattr(name, value)
+    probe.check.cache_clear()
+    try:
+        with pytest.raises(sandbox.NoSandbox) as error:
+            probe.check()
+    finally:
+        probe.check.cache_clear()
+    return str(error.value)
+
+
+def test_without_bubblewrap_nothing_runs(monkeypatch, tmp_path, capsys):
+    class_factory.write_all(
+        tmp_path / "in", {"correct": class_factory.HONEST["correct"]}
+    )
+    monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
+    probe.check.cache_clear()
+    arguments = ["grade", str(tmp_path / "in"), str(class_factory.MINI)]
+    assert cli.main([*arguments, "--out", str(tmp_path / "out")]) == 1
+    probe.check.cache_clear()
+    said = capsys.readouterr().err
+    assert "bubblewrap is not installed, so no student's code is run" in said
+    assert "apt-get install bubblewrap" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_sandbox_that_fails_says_why(monkeypatch, tmp_path):
+    false = tmp_path / "bwrap"
+    false.write_text("#!/bin/sh\necho 'bwrap: No permissions to create' >&2; exit 1\n")
+    false.chmod(0o755)
+    monkeypatch.setattr(sandbox, "find", lambda: str(false))
+    said = refusal(monkeypatch)
+    assert "makes no sandbox here (" in said
+    assert "(bwrap: No permissions to create))" in said
+    assert "Fix: " in said
+
+
+class NoSandboxAtAll(sandbox.Sandbox):
+    """Runs a program as it is: what a broken sandbox would be."""
+
+    def start(self, program, descriptors, output):
+        folder = str(sandbox.OWN)
+        self.process = subprocess.Popen(
+            [one.replace(sandbox.INSIDE, folder) for one in program],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=descriptors,
+        )
+
+    def go(self):
+        pass
+
+    stop = settle = go
+
+    def why(self):
+        return ""
+
+
+def test_a_sandbox_that_keeps_less_than_it_promises_is_refused(monkeypatch):
+    bare = functools.partial(session.Session, place=NoSandboxAtAll)
+    monkeypatch.setattr(probe, "Session", bare)
+    said = refusal(monkeypatch)
+    assert "no student's code is run" in said
+    assert "it runs as root" in said or "namespace ipc is the grader's own" in said
+
+
+# Remote objects.
+
+
+class NoAnswers:
+    def ask(self, request, values):
+        raise AssertionError("the worker was asked")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda one: one == 1,
+        lambda one: 1 == one,  # noqa: SIM300
+        lambda one: one != 1,
+        lambda one: one < 1,
+        lambda one: bool(one),
+        lambda one: not one,
+        lambda one: len(one),
+        lambda one: list(one),
+        lambda one: 1 in one,
+        lambda one: int(one),
+        lambda one: float(one),
+        lambda one: abs(one),
+        lambda one: one + 1,
+        lambda one: 1 - one,
+        lambda one: one @ np.ones(2),
+        lambda one: np.ones(2) * one,
+        lambda one: np.asarray(one),
+        lambda one: np.allclose(one, 1),
+        lambda one: np.add(one, 1),
+        lambda one: np.isfinite(one),
+        lambda one: range(one),
+        lambda one: {one: 1},
+        lambda one: round(one),
+    ],
+)
+def test_a_remote_object_passes_no_assertion_by_itself(use):
+    with pytest.raises(TypeError):
+        assert use(Remote(NoAnswers(), Handle(1, "Sly"))) is not None
+
+
+def test_a_remote_object_says_nothing_that_the_student_chose():
+    one = Remote(NoAnswers(), Handle(1, "relu"))
+    assert "relu" not in f"{one} {one!r} {one}"
+    assert not isinstance(one, (int, float, str, list, np.ndarray))
+    with pytest.raises(NotPlainData, match="type 'relu'"):
+        bool(one)
+
+
+def test_attributes_methods_items_and_handles_as_arguments():
+    result = run_cells(
+        "import numpy as np\n"
+        "class Layer:\n"
+        "    def __init__(self, n): self.n = n\n"
+        "    def count(self): return self.n\n"
+        "def dense(inputs, units): return Layer((inputs + 1) * units)\n"
+        "bytes_q3 = np.int8(4)\n"
+    )
+    assert result.questions[1].score == 3
+    assert result.questions[2].score == 1
+
+
+# Functions of a test, which the student's code calls.
+
+
+def call_here(source: str, use):
+    """What `use` makes of a notebook's names; it may send functions."""
+    worker = session.Session(LIMITS)
+    try:
+        assert worker.run(source, 20) is None
+        return use(Answers(worker, 5))
+    finally:
+        worker.close()
+
+
+def test_a_function_of_a_test_is_called_there():
+    seen = []
+
+    def note(*arguments, **named):
+        seen.append((arguments, named))
+        return np.float32(len(seen)), [len(seen)]
+
+    source = (
+        "def twice(note):\n    note(1, [2], text='x')\n    return note()\n"
+        "def held(note):\n    return note"
+    )
+
+    def use(env):
+        assert type(env["held"](note)) is Remote  # it is no value
+        return env["twice"](note)
+
+    assert call_here(source, use) == (2, [2])
+    assert seen == [((1, [2]), {"text": "x"}), ((), {})]
+
+
+def test_a_function_is_called_from_threads_one_after_the_other():
+    source = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "def all_of(f):\n"
+        "    with ThreadPoolExecutor(8) as pool: return list(pool.map(f, range(200)))"
+    )
+    found = call_here(source, lambda env: env["all_of"](lambda n: n * n))
+    assert found == [n * n for n in range(200)]
+
+
+@pytest.mark.parametrize(
+    "source, said",
+    [
+        ("def f(g): return g(1, 2)", "RuntimeError: this function can't be called so"),
+        ("def f(g): return g(object())", "can't be called so"),  # it has no value
+        ("def f(g): return g(type('', (), {'keys': 1}))", "can't be called so"),
+    ],
+)
+def test_a_wrong_call_is_an_error_of_the_students(source, said):
+    with pytest.raises(session.RemoteError, match=said):
+        call_here(source, lambda env: env["f"](lambda x: x + dict(**x)))
+
+
+def test_a_function_is_gone_with_its_test():
+    kept = "kept = []\ndef keep(f): kept.append(f)\ndef late(): return kept[0]()"
+
+    def use(env):
+        env["keep"](lambda: "a secret of this test")
+        env._session.functions.clear()  # the next test is another process
+        return env["late"]()
+
+    with pytest.raises(session.WorkerLost, match="what is not there"):
+        call_here(kept, use)
+
+
+def test_calls_without_end_come_to_an_end(monkeypatch):
+    endless = "def f(g):\n    while True: g()"
+    monkeypatch.setattr(session, "MAX_CALLS", 50)
+    with pytest.raises(session.WorkerLost, match="called a function of the check 50"):
+        call_here(endless, lambda env: env["f"](lambda: None))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "'call': 0",
+        "'call': [1]",
+        "'call': 1000, 'arguments': {'$': 'no'}",
+        "'call': 1000, 'arguments': [], 'named': {'$': 'function', 'number': 1}",
+    ],
+)
+def test_a_forged_call_ends_the_worker(message):
+    forge = (
+        "import worker, protocol, os, sys\n"
+        "def f(g):\n"
+        "    pipe = int(sys.argv[2])\n"
+        f"    text = {{'number': 1, {message}}}\n"
+        "    os.write(pipe, protocol.pack(text))\n"
+        "    return 1"
+    )
+    with pytest.raises(session.WorkerLost, match="broke the protocol"):
+        call_here(forge, lambda env: env["f"](lambda: None))
+
+
+def test_only_plain_data_and_functions_can_be_sent():
+    with pytest.raises(TypeError, match="can't send object"):
+        call_here("f = print", lambda env: env["f"](object()))
+
+
+# A new process, in which the notebook has run once more.
+
+LEAVES = (
+    "import os, pathlib, resource, time",
+    "left = []\nplace = pathlib.Path('/tmp/left')\n"
+    "def leave(): left.append(1); place.write_text('a secret of the first')\n"
+    "def seen(): return len(left), place.exists()",
+    "def bounds(): return [resource.getrlimit(kind) for kind in range(16)]\n"
+    "def die(): os._exit(1)\ndef hang(): time.sleep(99)",
+)
+
+
+@contextlib.contextmanager
+def graded(*sources: str, limits: sandbox.Limits = LIMITS, groups=None):
+    """A grading whose cells have run, and what becomes of a function as its test."""
+    cells = [runner.Cell(number, text) for number, text in enumerate(sources, start=1)]
+    grading = runner.Grading(class_factory.mini(), cells, limits, groups=groups)
+    grading.deadline = time.monotonic() + limits.total_seconds
+
+    def outcome(function, hidden: bool = True) -> runner.Outcome:
+        body = types.SimpleNamespace(call_func=function)
+        return grading.test(types.SimpleNamespace(body=body, hidden=hidden))
+
+    try:
+        grading._ready()
+        yield grading, outcome
+    finally:
+        grading._end()
+
+
+def descendants(number: int) -> set[int]:
+    """A process and all that it has started, also in turn."""
+    return {number, *(one.pid for one in psutil.Process(number).children(True))}
+
+
+def all_gone(numbers: set[int]) -> bool:
+    """Whether processes have ended, or end soon."""
+    deadline = time.monotonic() + 10
+    while any(psutil.pid_exists(one) for one in numbers):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+class Folders(cgroup.Groups):
+    """Control groups that are folders, and bound nothing."""
+
+    def __init__(self, top):
+        self.top, self.made, self.controllers = top, 0, []
+
+    def make(self, limits):
+        self.made += 1
+        folder = Folder(self.top / f"worker-{os.getpid()}-{self.made}")
+        folder.path.mkdir()
+        return folder
+
+    def left(self):
+        return [path.name for path in self.top.glob("worker-*")]
+
+
+class Folder(cgroup.Group):
+    def join(self):
+        pass
+
+    def ran_out(self):
+        return False
+
+
+def test_a_new_process_knows_nothing_of_the_first():
+    def test(env):
+        env["leave"]()
+        assert env["seen"]() == (1, True)
+        for _ in range(2):
+            new = env.in_new_process()
+            assert new["seen"]() == (0, False)
+            new["leave"]()
+        assert env["seen"]() == (1, True)
+
+    with graded(*LEAVES) as (_, outcome):
+        assert outcome(test).message == ""
+
+
+def test_a_new_process_has_the_limits_of_the_first():
+    def test(env):
+        assert env.in_new_process()["bounds"]() == env["bounds"]()
+
+    with graded(*LEAVES) as (_, outcome):
+        assert outcome(test).message == ""
+
+
+def test_plain_data_goes_from_a_test_to_a_new_process():
+    source = (
+        "def snapshot(): return {'array': numpy.arange(3), 'bytes': b'zipped'}\n"
+        "def total(state): return int(state['array'].sum()) + len(state['bytes'])"
+    )
+
+    def test(env):
+        assert env.in_new_process()["total"](env["snapshot"]()) == 9
+
+    with graded("import numpy", source) as (_, outcome):
+        assert outcome(test).message == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "ends_with, said",
+    [("a pass", ""), ("a failure", "failed"), ("the next", ""), ("a kill", "ended")],
+)
+def test_a_new_process_ends_with_its_test(ends_with, said, tmp_path, monkeypatch):
+    told, groups = tmp_path / "numbers", Folders(tmp_path)
+    monkeypatch.setattr(cgroup.Group, "set", lambda *bound: None)
+
+    def test(env):
+        session = env.in_new_process()._session
+        numbers = descendants(session.place.process.pid)
+        told.write_text(json.dumps(sorted(numbers)))
+        assert len(groups.left()) == 2
+        if ends_with == "a failure":
+            raise AssertionError("failed")
+        if ends_with == "the next":
+            env.in_new_process()
+            assert all_gone(numbers), "there are two"
+        if ends_with == "a kill":  # by the grader, at the end of its time
+            env["hang"]()
+
+    limits = dataclasses.replace(LIMITS, total_seconds=10, call_seconds=60)
+    limits = limits if ends_with == "a kill" else LIMITS
+    with graded(*LEAVES, limits=limits, groups=groups) as (_, outcome):
+        message = outcome(test).message
+        own = [] if ends_with == "a kill" else [f"worker-{os.getpid()}-1"]
+        assert groups.left() == own  # the first worker's, if it is still there
+        numbers = set(json.loads(told.read_text()))
+        assert len(numbers) >= 3  # bubblewrap, the warden, the worker
+        assert all_gone(numbers)
+        assert said in message and bool(message) == bool(said)
+
+
+@pytest.mark.parametrize(
+    "name, kind, said",
+    [("die", "lost", "it ended the process"), ("hang", "slow", "still running")],
+)
+def test_a_worker_that_is_lost_in_a_new_process_is_this_checks_loss(name, kind, said):
+    limits = dataclasses.replace(LIMITS, call_seconds=1)
+    with graded(*LEAVES, limits=limits) as (grading, outcome):
+        found = outcome(lambda env: env.in_new_process()[name]())
+        assert (found.kind, found.lost) == (kind, False)
+        assert said in found.message
+        assert ("a cell" in found.limit) == (kind == "slow")
+        assert outcome(lambda env: env["seen"]()).kind == ""
+        assert (grading.starts, grading.cautious) == (1, 0)
+
+
+def test_a_cell_that_ends_only_a_new_process_costs_that_check_alone():
+    with graded("def f(): return 1") as (grading, outcome):
+        grading.cells.append(runner.Cell(2, "import os; os._exit(1)"))
+        found = outcome(lambda env: env.in_new_process()["f"]())
+        assert (found.kind, found.lost) == ("lost", False)
+        assert outcome(lambda env: env["f"]()).kind == ""
+        assert grading.starts == 1
+
+
+def test_cells_in_which_a_worker_was_lost_are_left_out_of_a_new_process():
+    with graded("import os; os._exit(1)", "def f(): return 4") as (_, outcome):
+
+        def test(env):
+            assert env.in_new_process()["f"]() == 4
+
+        assert outcome(test).message == ""
+
+
+@pytest.mark.slow
+def test_the_time_of_a_new_process_is_the_submissions():
+    limits = dataclasses.replace(LIMITS, total_seconds=6)
+    with graded("import time; time.sleep(2)", limits=limits) as (_, outcome):
+        start = time.monotonic()
+
+        def test(env):
+            while True:
+                env.in_new_process()
+
+        found = outcome(test)
+        assert time.monotonic() - start < 8
+        assert found.kind == "slow"
+
+
+# Cells.
+
+
+def test_cells_run_in_order_and_an_error_stops_none():
+    result = run_cells("a = 1", "raise ValueError('first')", "bytes_q3 = a + 3")
+    assert result.score == 1
+    assert [cell.error for cell in result.cells] == ["", "ValueError: first", ""]
+
+
+def test_a_cell_that_ends_the_worker_costs_only_itself():
+    result = run_cells(
+        "bytes_q3 = 4", "import os; os._exit(1)", "def dense(i, u): return None"
+    )
+    assert result.score == 1
+    assert "ended the process" in result.cells[1].error
+    assert not result.problem
+
+
+def test_harm_that_shows_late_is_laid_to_its_cell():
+    result = run_cells(
+        "bytes_q3 = 4",
+        "import os, signal, subprocess, sys\n"
+        "code = f'import os, time; time.sleep(0.05); os.kill({os.getpid()}, 9)'\n"
+        "subprocess.Popen([sys.executable, '-c', code])",
+        "import time; time.sleep(0.5)",
+    )
+    assert result.score == 1
+
+
+def test_a_submission_that_loses_worker_after_worker_comes_to_an_end():
+    result = run_cells(*["import os; os._exit(1)"] * 10, "bytes_q3 = 4")
+    assert result.score == 0
+    assert "workers were lost" in result.problem
+    assert all(t.message for q in result.questions for t in q.tests)
+
+
+@pytest.mark.slow
+def test_the_time_of_a_submission_ends():
+    start = time.monotonic()
+    limits = dataclasses.replace(LIMITS, total_seconds=4)
+    result = run_cells("import time; time.sleep(60)", "bytes_q3 = 4", limits=limits)
+    assert time.monotonic() - start < 10
+    assert "used up its 4 s" in result.problem
+
+
+LEFT_OUT = "an installation, left out at grading"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "%pip install keras",
+        "  !pip install keras",
+        "! pip3 install x",
+        "!uv pip install x",
+        "!python -m pip install x",
+        "!pip install a \\\n    b \\\n    c",
+        "%pip install a \\\n    b",
+        "pip install a",
+    ],
+)
+def test_installations_are_left_out(source):
+    assert inside(source) == LEFT_OUT
+
+
+def test_magics_processes_and_plots_work():
+    result = run_cells(
+        "%matplotlib inline\nimport matplotlib.pyplot as plt\n"
+        "plt.plot([1]); plt.show()",
+        "from IPython.display import display\ndisplay(1)",
+        "import subprocess, sys\n"
+        "command = [sys.executable, '-c', 'print(4)']\n"
+        "done = subprocess.run(command, capture_output=True)",
+        "bytes_q3 = int(done.stdout)",
+        "!echo hello",
+    )
+    assert [cell.error for cell in result.cells] == [""] * 5
+    assert result.score == 1
+
+
+def test_the_seed_decides_the_hidden_inputs():
+    assert runner.seed_number("a") != runner.seed_number("b")
+    assert runner.SEED not in os.environ
+    fixed = "def dense(i, u):\n    class L:\n        count = lambda self: (i + 1) * u\n"
+    assert run_cells(fixed + "    return L()").questions[1].score == 3
+    assert runner.SEED not in os.environ
+
+
+# The command.
+
+
+def test_the_seed_is_drawn_once_and_kept_to_its_owner(tmp_path):
+    first = cli.seed(tmp_path, None)
+    assert len(first) == 32
+    assert cli.seed(tmp_path, None) == first
+    assert cli.seed(tmp_path, "mine") == "mine"
+    assert (tmp_path / cli.SEED_FILE).stat().st_mode & 0o077 == 0
+    for broken in (b"", b"\n", b"\xff"):
+        (tmp_path / cli.SEED_FILE).write_bytes(broken)
+        with pytest.raises(UserError, match="holds no secret"):
+            cli.seed(tmp_path, None)
+
+
+def test_results_do_not_go_among_the_submissions(handed_in, capsys):
+    arguments = ["grade", str(handed_in / "in"), str(class_factory.MINI), "--out"]
+    assert cli.main([*arguments, str(handed_in / "in" / "out")]) == 1
+    assert "can't lie in the folder" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_interrupted_grading_keeps_what_is_done(handed_in):
+    (handed_in / "in" / "zz_mini.ipynb").write_text(
+        class_factory.case("import time; time.sleep(100)").text
+    )
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "grading", "grade", str(handed_in / "in")),
+            *(str(class_factory.MINI), "--out", str(handed_in / "out"), "--jobs=1"),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        # A run in the background ignores Ctrl-C, and so would what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if "wrong:" in line:
+            process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 130
+    assert "interrupted: what is graded is kept" in said[-1]
+    assert (handed_in / "out" / "students" / "correct" / "graded.json").exists()
+
+
+def test_a_submission_on_which_the_grader_fails_is_tried_again(
+    handed_in, monkeypatch, capsys
+):
+    honest = runner.Grading.grade
+
+    def fails(self, seed):
+        if any("np.exp(logits)" in cell.source for cell in self.cells):
+            raise OSError(28, "No space left on device")
+        return honest(self, seed)
+
+    monkeypatch.setattr(runner.Grading, "grade", fails)
+    assert class_factory.grade(handed_in) == 0
+    said = capsys.readouterr().err
+    assert "wrong: 0 points" in said
+    assert "the grader failed on it (OSError: [Errno 28] No space left" in said
+    assert "correct: 8 points" in said
+    monkeypatch.undo()
+    assert class_factory.grade(handed_in) == 0
+    assert "2 graded before, 1 to grade" in capsys.readouterr().err
+
+
+def test_python_may_lie_below_tmp(monkeypatch, tmp_path):
+    (tmp_path / "packages").touch()
+    (tmp_path / "pip.conf").write_text("a password")
+    tmp_path.chmod(0o755)
+    monkeypatch.setattr(sys, "exec_prefix", str(tmp_path))
+    listed = f"import os; print(os.listdir({str(tmp_path)!r}))"
+    assert "packages" in inside(listed)
+    assert inside(f"print(open({str(tmp_path / 'pip.conf')!r}).read())") == ""

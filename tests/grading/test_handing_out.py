@@ -1,0 +1,133 @@
+"""What a teacher hands out: solutions without marks, and links that lead there."""
+
+import json
+import re
+
+import class_factory
+import pytest
+
+from grading import cli
+
+SOLUTION = """```{code-cell}
+bytes_q3 = 4  # SOLUTION
+```"""
+PROMPTED = '''```{code-cell}
+def width():
+    """Bytes of a float32."""
+    # BEGIN SOLUTION NO PROMPT
+    """Not the docstring."""
+    return 4
+    # END SOLUTION
+    """ # BEGIN PROMPT
+    """Bytes."""
+    ...
+    """  # END PROMPT
+
+
+bytes_q3 = width()  # SOLUTION
+double = 2 * bytes_q3  # SOLUTION NO PROMPT
+```'''
+MARK = re.compile(r"(BEGIN|END) (SOLUTION|PROMPT|TEST|QUESTION)|# ?SOLUTION")
+
+
+def master(folder, old: str = "", new: str = ""):
+    """The small assignment as a teacher's own, outside the repository."""
+    path = folder / "my-variant.md"
+    text = class_factory.MINI.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+def assign(path, folder, *options: str) -> int:
+    return cli.main(["assign", str(path), "--to", str(folder / "out"), *options])
+
+
+def code(notebook) -> list[str]:
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    return ["".join(cell["source"]) for cell in cells]
+
+
+def test_solutions_that_are_handed_out_hold_no_marks_and_run(tmp_path):
+    path = master(tmp_path, SOLUTION, PROMPTED)
+    assert assign(path, tmp_path, "--solutions", str(tmp_path / "solved")) == 0
+    sources = code(json.loads((tmp_path / "solved" / "my-variant.ipynb").read_text()))
+    assert not MARK.search("\n".join(sources))
+    names: dict = {}
+    for source in sources:
+        if "CHECKS" not in source and "grader.check" not in source:
+            exec(source, names)
+    assert (names["bytes_q3"], names["double"]) == (4, 8)
+    assert names["width"].__doc__ == "Bytes of a float32."
+    student = "\n".join(
+        code(json.loads((tmp_path / "out/my-variant.ipynb").read_text()))
+    )
+    assert '"""Bytes."""' in student and "Not the docstring" not in student
+
+
+# Open in Colab.
+
+HOST = "https://colab.research.google.com"
+ID = "1a2B-c3_D4e5F6g7H8i9J0kLmNoPqRsTu"
+FILE = "my-variant.ipynb"
+PLACES = {
+    "https://github.com/me/course": f"github/me/course/blob/main/{FILE}",
+    "https://github.com/me/course.git": f"github/me/course/blob/main/{FILE}",
+    "https://github.com/me/course/tree/dev": f"github/me/course/blob/dev/{FILE}",
+    "https://github.com/me/course/tree/dev/week%201": (
+        f"github/me/course/blob/dev/week%201/{FILE}"
+    ),
+    "https://github.com/me/course/tree/dev/a/": f"github/me/course/blob/dev/a/{FILE}",
+    "https://github.com/me/course/blob/dev/a/x.ipynb": (
+        "github/me/course/blob/dev/a/x.ipynb"
+    ),
+    f"{HOST}/github/me/course/blob/dev/x.ipynb": "github/me/course/blob/dev/x.ipynb",
+    ID: f"drive/{ID}",
+    f"https://drive.google.com/file/d/{ID}/view?usp=sharing": f"drive/{ID}",
+    f"https://drive.google.com/open?id={ID}": f"drive/{ID}",
+    f"{HOST}/drive/{ID}": f"drive/{ID}",
+    f"{HOST}/drive/{ID}?usp=sharing#scrollTo=x": f"drive/{ID}",
+}
+
+
+def first_cell(folder) -> str:
+    data = json.loads((folder / "out" / FILE).read_text())
+    return "".join(data["cells"][0]["source"])
+
+
+@pytest.mark.parametrize("given", PLACES)
+def test_the_link_leads_where_a_teacher_says(given, tmp_path, capsys):
+    assert assign(master(tmp_path), tmp_path, "--colab", given) == 0
+    wanted = f"{HOST}/{PLACES[given]}"
+    title, line, _ = first_cell(tmp_path).split("\n\n")
+    assert (title, line) == ("# Mini", f"**[Open in Colab]({wanted})**")
+    (said,) = capsys.readouterr().out.splitlines()
+    assert said.endswith(f"made from its master; Open in Colab leads to {wanted}.")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "course",
+        "https://gitlab.com/me/course",
+        "http://github.com/me/course",
+        "https://github.com/me",
+        "https://github.com/me/course/issues",
+        "https://github.com/me/course/blob/dev/a",
+        "https://github.com/me/course/tree/dev/x.ipynb",
+        "https://github.com/me/course/tree/dev/../x",
+        "https://github.com/me/course/tree/dev/%2e%2e/x",
+        "https://github.com/me/course/tree/dev/a b",
+        "https://github.com/me/course/tree/dev/a)**[x](y",
+        "https://drive.google.com/drive/folders/short",
+        f"{HOST}/github/me/course/blob/dev/a",
+        f"{ID})",
+        f"javascript:{ID}",
+    ],
+)
+def test_a_place_that_colab_does_not_open_is_refused(given, tmp_path, capsys):
+    assert assign(master(tmp_path), tmp_path, "--colab", given) == 1
+    said = capsys.readouterr().err
+    assert "--colab " in said and "Fix: give the folder" in said
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,220 @@
+"""The compiler's plan and the measurements: files, bounds, and what the page shows."""
+
+import copy
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from book_site import measured_page as page
+
+from snippets.compiler_wheels import compiler_variables, compiler_wheels
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError
+from tools.plan import __main__ as asking
+from tools.plan import flops, measure, record
+from tools.plan.sizes import SIZES
+
+PLAN = record.load_plan()
+CARD = {
+    "capability": [9, 0],
+    "memory": 2**34,
+    "bandwidth": 3e12,
+    "rates": {"float32": 6e13, "tf32": 5e14, "float16": 1e15, "bfloat16": 1e15},
+    "sources": "a data sheet",
+}
+
+
+def planned(card, model, size="large", precision="float32"):
+    wanted = {"card": card, "model": model, "size": size, "precision": precision}
+    return next(x for x in PLAN["plans"] if wanted.items() <= x.items())
+
+
+# --- the plan ------------------------------------------------------------------------
+
+
+def test_the_longer_side_of_the_roofline_binds():
+    assert record.bound(CARD, "mixed_bfloat16", 10**15, 10**11) == (1.0, "arithmetic")
+    assert record.bound(CARD, "mixed_bfloat16", 10**13, 3 * 10**12) == (1.0, "memory")
+    assert record.bound(CARD, "float32", 5 * 10**14, 1) == (1.0, "arithmetic")  # TF32
+    without = {**CARD, "rates": {"float32": 6e13}}
+    assert record.bound(without, "mixed_bfloat16", 1, 1) == (None, "unknown")
+
+
+def test_a_training_step_takes_six_operations_a_weight_and_sample():
+    its = SIZES["mlp"]["large"]
+    first, inner = its.inputs * its.width, its.width * its.width * (its.layers - 1)
+    last = its.width * its.classes
+    assert flops.training_step(its, 10) == 10 * (4 * first + 6 * (inner + last))
+
+
+def test_the_committed_plan_has_every_case_and_none_failed():
+    expected = set(map(record.key, record.cases(PLAN["cards"])))
+    assert set(map(record.key, PLAN["plans"])) == expected
+    assert {x["status"] for x in PLAN["plans"]} <= {"planned", "refused"}
+
+
+def test_what_the_page_says_of_the_cards_is_so():
+    short, long = (planned(f"A100 {x} GB", "transformer") for x in (40, 80))
+    assert short["memory"]["total"] < 0.8 * long["memory"]["total"]
+    for name, card in PLAN["cards"].items():
+        uses_tf32 = any("tf32" in x for x in planned(name, "mlp")["instructions"])
+        assert uses_tf32 is (card["capability"] >= [8, 0])
+    refused = planned("T4", "transformer", precision="mixed_bfloat16")
+    assert refused["status"] == "refused" and "BF16" in refused["why"]
+
+
+@pytest.fixture(scope="module")
+def variables():
+    """The variables of a process that asks the compiler, where there is one."""
+    folder, _ = compiler_wheels()
+    if not folder.is_dir():
+        pytest.skip("XLA's compiler for NVIDIA GPUs is not here")
+    return compiler_variables(folder, ROOT)
+
+
+def test_the_compiler_still_says_what_was_recorded(variables):
+    """One small step for one card; a card that it does not know is no plan."""
+    for name in ("jax", "keras"):
+        then = PLAN["provenance"]["packages"][name]
+        if importlib.metadata.version(name) != then:
+            pytest.skip(f"the plan is of {name} {then}")
+    known = planned("T4", "mlp", "small", "mixed_float16")
+    case = {name: known[name] for name in record.CASE}
+    request = {"build": record.key(case)[:3], "cases": [case, {**case, "card": "Y"}]}
+    answer, unknown = asking.ask(request, variables)
+    assert record.complete(case, answer, PLAN["cards"]) == known
+    assert unknown["status"] == "failed" and "no card 'Y' here" in unknown["why"]
+
+
+def test_a_process_that_ends_loses_one_case(monkeypatch):
+    def ask(request, variables):
+        for case in request["cases"]:
+            if case["card"] == "Bad":
+                return
+            yield {"status": "refused", "why": "no"}
+
+    monkeypatch.setattr(asking, "ask", ask)
+    found = list(asking.answers({"Good": CARD, "Bad": CARD, "Other": CARD}, {}))
+    lost = [x for x in found if x["card"] == "Bad"]
+    assert {x["status"] for x in lost} == {"failed"}
+    assert len(found) == 3 * len(lost)
+
+
+# --- files ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda plan: plan["provenance"].pop("commit"), "at provenance: 'commit'"),
+        (lambda plan: plan["plans"][0]["memory"].update(total=1), "at plans/0: sums"),
+        (lambda plan: plan["plans"][1].update(least_s=1.0), "at plans/1: sums"),
+    ],
+)
+def test_a_plan_that_was_edited_is_refused_with_the_place(tmp_path, change, place):
+    plan = copy.deepcopy(PLAN)
+    change(plan)
+    (tmp_path / record.PLAN).write_text(json.dumps(plan))
+    with pytest.raises(UserError, match=place) as error:
+        record.load_plan(tmp_path)
+    assert "Fix: " in str(error.value)
+
+
+def test_a_file_that_is_no_json_is_named(tmp_path):
+    (tmp_path / "a-card.json").write_text("{")
+    with pytest.raises(UserError, match=r"a-card\.json: can't be read.*Fix: "):
+        record.load_devices(tmp_path)
+
+
+# --- measuring -----------------------------------------------------------------------
+
+
+def test_the_stopwatch_is_the_books_own_and_waits():
+    timing = measure.stopwatch()(lambda: 1.0, repeats=5, at_least=0.001)
+    assert len(timing.samples) == 5 and min(timing.samples) > 0
+
+
+def test_without_a_commit_nothing_is_measured(monkeypatch):
+    monkeypatch.setattr(measure, "output", lambda *words: "")
+    with pytest.raises(UserError, match="--commit SHA"):
+        measure.commit()
+    assert measure.commit("abc1234") == "abc1234"
+
+
+def test_a_folder_that_is_not_there_is_one_line(tmp_path, capsys):
+    assert measure.main(["--out", str(tmp_path / "none")]) == 1
+    assert "is no folder to write to. Fix: " in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_machine_is_measured_and_its_file_is_on_the_page(tmp_path):
+    words = [sys.executable, "-m", "tools.plan.measure", "--quick", "--out", tmp_path]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
+    subprocess.run(words, cwd=ROOT, check=True, env=environment)
+    (known,) = record.load_devices(tmp_path)
+    assert {x["status"] for x in known["results"]} == {"measured"}
+    assert known["device"]["name"] in page.steps([known])
+
+
+# --- the page ------------------------------------------------------------------------
+
+
+def result(what, samples, status="measured", **case):
+    """A result of a device that does not exist."""
+    found = {"what": what, "backend": "jax", "status": status, **case}
+    return found | ({"samples_s": samples} if samples else {"why": "no"})
+
+
+STEP = {"model": "mlp", "size": "small", "batch": 128, "policy": "float32"}
+USUAL = {**STEP, "way": "as compile() chooses"}
+KNOWN = {
+    "device": {"kind": "gpu", "name": "A card"},
+    "results": [
+        result("training step", [0.2, 0.2, 0.2], **USUAL),
+        result("training step", [0.1, 0.1, 0.1], **{**USUAL, "policy": "mixed_half"}),
+        result("training step", [0.1, 0.2, 0.3], **{**STEP, "way": "compiled"}),
+        result("training step", None, "out of memory", **{**STEP, "way": "eager"}),
+        result("predict", [0.05, 0.05], **USUAL),
+        result("add", [1e-5, 1e-5], size=1, dtype="float32"),
+        result("matmul", [1.0, 1.0], size=1000, dtype="float32"),
+    ],
+}
+
+
+def test_a_card_has_a_cell_for_each_model_with_the_numbers_of_the_file():
+    rows = {line.split(" <br>")[0]: line for line in page.cards(PLAN).splitlines()}
+    row = rows["| **T4**"]
+    case = planned("T4", "mlp", precision="mixed_float16")
+    assert page.whole(page.size_of(case["memory"]["total"])) in row
+    assert page.matrix_work(case) in row and row.count("<br>") == 1 + 2 * 3
+    assert "does not fit: " in page._cell({**case, "fits": False}, CARD)
+
+
+def test_the_largest_instruction_is_named_with_the_libraries():
+    small = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+    large = "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16"
+    launches = {"__cudnn$convForward": 3, "fusion": 1}
+    case = {"launches": launches, "instructions": [large, small]}
+    assert page.matrix_work(case) == "cuDNN, wgmma m64n16k16 bf16"
+    assert page.matrix_work({"launches": {}, "instructions": []}) == "plain float32"
+    assert page.instruction("tcgen05.mma.cta_group::1.kind::f16")[1].endswith("16 bits")
+
+
+def test_a_step_stands_beside_its_prediction_and_what_failed_is_said():
+    text = page.steps([KNOWN])
+    usual = next(x for x in text.splitlines() if "as compile() chooses" in x)
+    assert "**200\u00a0ms**" in usual and "**50.0\u00a0ms**" in usual
+    assert "out of memory" in text
+
+
+def test_a_technique_gains_against_the_usual_way_and_noise_is_said():
+    rows = page.techniques([KNOWN]).splitlines()[2:]
+    assert [row.split(" | ")[-1] for row in rows] == ["2.00 |", "1.00 (noise) |"]
+
+
+def test_a_rate_is_the_work_over_the_median():
+    assert "2.00\u00a0GFLOP/s" in page.rates([KNOWN])
+    assert "**10.0\u00a0µs**" in page.calls([KNOWN])

@@ -1,0 +1,230 @@
+"""The calculators of *What will it take?* in a browser, against what chapters print."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import pytest
+import yaml
+
+from tools.model import chapters
+
+PAGE = "book/what-will-it-take.html"
+FIELDS = yaml.safe_load(
+    (chapters.ROOT / "book" / "what-will-it-take.yml").read_text(encoding="utf-8")
+)
+# What a calculator says of its example with some values changed.
+ANSWER = """([name, changes]) => {
+  const figures = document.getElementById("calculator-figures").textContent;
+  const values = {};
+  for (const field of document.getElementById(`${name}-form`).elements) {
+    if (field.tagName === "SELECT") values[field.name] = field.value;
+    if (field.tagName !== "INPUT") continue;
+    const { kind, low, high, whole } = field.dataset;
+    const limits = [kind, Number(low), Number(high), whole === "yes"];
+    [values[field.name]] = calculators.read(field.value, ...limits);
+  }
+  const result = calculators.formulas[name]({ ...values, ...changes },
+                                            JSON.parse(figures));
+  const rows = {};
+  for (const { title, rows: some } of result.groups ?? [])
+    for (const row of some) rows[`${title}: ${row.name}`] = row.value;
+  return { verdict: result.verdict, problem: result.problem, rows };
+}"""
+
+
+@functools.cache
+def printed(number):
+    """All that a chapter's cells print."""
+    (chapter,) = (x for x in chapters.book() if x.number == number)
+    outputs = [output for cell in chapter.cells for output in cell.get("outputs", [])]
+    return "\n".join(output.get("text", "") for output in outputs)
+
+
+@pytest.fixture(scope="module")
+def page(browser, base):
+    """The page with the calculators."""
+    tab = browser.new_page()
+    tab.goto(base + PAGE)
+    tab.wait_for_selector("output:has-text('It does not fit')")
+    yield tab
+    tab.close()
+
+
+@pytest.fixture
+def answer(page):
+    """Ask a calculator: its verdict and its rows."""
+    page.reload()
+
+    def ask(name, **changes):
+        return page.evaluate(ANSWER, [name, changes])
+
+    return ask
+
+
+def value(result, name):
+    """The value of the first row whose title and name end so."""
+    return next(x for key, x in result["rows"].items() if key.endswith(name))
+
+
+# --- the formulas and the chapters ----------------------------------------------------
+
+
+def test_the_ledger_is_chapter_5s(answer):
+    result = answer("memory")
+    assert value(result, "Together") == "12.4 GiB"
+    assert value(result, "Mixed precision, mixed_float16") == "6.2 GiB, fits"
+    assert "first remedy that is enough: mixed precision" in result["verdict"]
+    for batch, mib in ((1, "49.57"), (256, "12691.00")):
+        kept = answer("memory", batch=batch)["rows"]["What the step holds: Activations"]
+        number, unit = kept.split()
+        number = float(number) * (1024 if unit == "GiB" else 1)
+        assert mib in printed(5) and number == pytest.approx(float(mib), rel=0.004)
+    costs = {"sgd": "8", "momentum": "12", "adam": "16"}
+    for name, cost in costs.items():
+        held = answer("memory", optimizer=name, parameters=2**30, activations=1)
+        assert value(held, "Together") == f"{cost} GiB"
+    assert str({"SGD": 8, "momentum": 12, "Lion": 12, "Adam": 16}) in printed(5)
+
+
+def test_the_first_remedy_that_is_enough_is_named(answer):
+    card = {"card": "H100", "share": 100, "layers": 16}
+    big = answer("memory", parameters=4e9, batch=1024, policy="mixed", **card)
+    assert "first remedy that is enough: a batch of " in big["verdict"]
+    most = int(re.search("a batch of ([0-9,]+)", big["verdict"])[1].replace(",", ""))
+    cases = {"parameters": 4e9, "policy": "mixed", **card}
+    assert "It fits" in answer("memory", batch=most, **cases)["verdict"]
+    assert "not fit" in answer("memory", batch=most + 1, **cases)["verdict"]
+    for parameters, remedy in (
+        (5.5e9, "another optimizer: Lion"),
+        (11e9, "a larger card: B200"),
+        (1e12, "No remedy on one card"),
+    ):
+        rest = {"activations": 1e6, "batch": 8, **card}
+        assert remedy in answer("memory", parameters=parameters, **rest)["verdict"]
+
+
+def test_the_roofline_is_that_of_chapters_1_and_17(answer):
+    for batch, intensity in ((8, 8.0), (128, 120.5), (512, 409.6)):
+        assert f"batch {batch:3}: {intensity:5.1f} FLOP per byte" in printed(1)
+        said = value(answer("roofline", batch=batch), "Arithmetic intensity")
+        assert float(said.split()[0]) == pytest.approx(intensity, rel=0.005)
+    assert "memory-bound" in answer("roofline", batch=344)["verdict"]
+    assert "compute-bound" in answer("roofline", batch=345)["verdict"]
+    tower = {"operations": (6 + 6 + 5) * 2 * 512**2 + 3 * 2 * 512 * 10}
+    tower |= {"bytes_sample": 16_809_984 / 8192, "bytes_fixed": 2.0 * 18_972_808}
+    for card, kind in (("T4", "float32"), ("A100 40 GB", "tf32"), ("H100", "tf32")):
+        result = answer(
+            "roofline", **tower, kernels=0, card=card, numbers=kind, batch=64
+        )
+        line = rf"{card:11}{kind:8} batch {64:5.0f}: arithmetic +(\S+) µs"
+        said = float(re.search(line, printed(17))[1])
+        shown = value(result, "Arithmetic").split()
+        scale = {"µs": 1, "ms": 1000}[shown[1]]
+        assert float(shown[0]) * scale == pytest.approx(said, rel=0.005, abs=0.06)
+
+
+def test_the_break_even_is_the_formula_of_chapter_1(answer):
+    # 1,000 µs before the first sample and 20 µs each, against 100 µs each at home.
+    card = {"bytes_sample": 0, "bytes_fixed": 1, "kernels": 1, "pace": 1000}
+    peak = 494.7e12  # the H100's in TF32
+    values = {**card, "numbers": "tf32", "operations": 20e-6 * peak, "own_first": 0}
+    said = value(answer("roofline", **values, own_each=100), "than your machine")
+    assert said == "from a batch of 13 on"
+    said = value(answer("roofline", **values, own_each=10), "than your machine")
+    assert said == "at no batch"
+
+
+def test_what_cards_hold_and_send_is_that_of_chapter_18(answer):
+    result = answer("cards")
+    assert "(96.6 GB), does not fit" in value(result, "A card holds of the state")
+    assert "whole        96.6 billion" in printed(18)
+    assert value(result, "A card sends in a step") == "28.2 GB"
+    assert "total                28.19 GB" in printed(18)
+    for link in FIELDS["links"]:
+        seconds = re.search(re.escape(link) + r" +([\d.]+) s at least", printed(18))[1]
+        found, unit = value(answer("cards", link=link), "link needs at least").split()
+        found = float(found) * (1e-3 if unit == "ms" else 1)
+        assert found == pytest.approx(float(seconds), abs=0.006)
+    alone = answer("cards", cards=1)
+    assert value(alone, "A card sends in a step") == "0 bytes"
+
+
+def test_a_training_costs_what_chapters_14_and_18_compute(answer):
+    nvlink, _, infiniband, _ = FIELDS["links"]
+    for cards, link, hours, cost in (
+        (8, nvlink, 4.1, 98),
+        (16, infiniband, 2.6, 123),
+        (64, infiniband, 2.7, 516),
+    ):
+        sent = 28.19e9 * 8 / 7 * (cards - 1) / cards
+        result = answer("price", cards=cards, link=link, sent=sent)
+        assert re.search(rf"^ +{cards} .*{hours} h, +{cost}\b", printed(18), re.M)
+        shown = value(result, "Time of the training").removesuffix(" h")
+        assert round(float(shown), 1) == hours
+        assert round(float(value(result, "Price"))) == cost
+    for cost, minutes, lost in ((60, 64, 3.1), (5, 18, 0.9)):
+        assert f"{cost} s: every {minutes} minutes, {lost}% lost" in printed(14)
+        result = answer("price", checkpoint=cost)
+        assert round(float(value(result, "Save every").split()[0])) == minutes
+        share = value(result, "Lost to checkpoints and crashes").removesuffix(" %")
+        assert round(float(share), 1) == lost
+    hopeless = answer("price", checkpoint=1e6, days=0.01)
+    assert "it would never end" in hopeless["verdict"]
+
+
+# --- the forms ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "Write a number here."),
+        ("many", "This is no number."),
+        ("-1", "Too small: at least 1."),
+        ("1e31", "Too large: at most "),
+        ("1.5", "Write a whole number."),
+    ],
+)
+def test_wrong_input_is_told_at_its_field_and_nothing_is_lost(page, text, error):
+    field, form = page.locator("#memory-batch"), page.locator("#memory-form")
+    field.fill(text)
+    assert error in page.locator("#memory-batch-about .calc-error").inner_text()
+    assert field.get_attribute("aria-invalid") == "true"
+    assert field.input_value() == text
+    assert form.locator("output").inner_text() == "Not worked out. See: Batch."
+    field.fill("256")
+    assert "It does not fit" in form.locator("output").inner_text()
+
+
+def test_a_number_is_read_as_people_write_it(page):
+    for text, kind, wanted in (
+        ("7B", "number", 7e9),
+        ("7,000,000,000", "number", 7e9),
+        ("28.2 GB", "bytes", 28.2e9),
+        ("16 GiB", "bytes", 16 * 2**30),
+        ("40 %", "percent", 40),
+    ):
+        found = page.evaluate("x => calculators.read(...x)", [text, kind, 0, 1e30])
+        assert found == [pytest.approx(wanted), ""]
+
+
+def test_a_card_without_tf32_is_told_at_the_field(page):
+    page.locator("#roofline-card").select_option("T4")
+    page.locator("#roofline-numbers").select_option("tf32")
+    said = page.locator("#roofline-numbers-about .calc-error").inner_text()
+    assert said == "The T4 has no TF32."
+
+
+def test_a_link_opens_with_its_numbers_and_says_what_it_does_not_know(browser, base):
+    tab = browser.new_page()
+    tab.goto(f"{base}{PAGE}#memory?batch=17&card=RTX+5090&depth=7")
+    assert tab.locator("#memory-batch").input_value() == "17"
+    verdict = tab.locator("#memory-form output")
+    assert verdict.inner_text() == "Not worked out. See: Card."
+    assert "depth" in tab.locator("#memory-form .calc-said").inner_text()
+    tab.locator("#memory-form").get_by_role("button", name="Reset").click()
+    assert "It does not fit" in verdict.inner_text()
+    assert "#memory?parameters=35%2C683&" in tab.url
+    tab.close()

@@ -1,0 +1,260 @@
+"""What asks XLA's compiler for GPUs that are not there: snippets and the installer."""
+
+import ast
+import importlib.metadata
+import sys
+from pathlib import Path
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from tools.model.chapters import ROOT
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the wheels are for Linux")
+
+
+def snippet(name):
+    """The source of a snippet, as a set-up cell carries it."""
+    return (ROOT / "snippets" / f"{name}.py").read_text(encoding="utf-8")
+
+
+# --- which wheels ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def wheels():
+    """What the snippet defines."""
+    namespace = {}
+    exec(snippet("compiler_wheels"), namespace)
+    return namespace["compiler_wheels"]
+
+
+@pytest.mark.parametrize(
+    ("jax", "version", "names"),
+    [
+        ("0.10.2", "0.10.2", ["jax-cuda12-plugin", "jax-cuda12-pjrt"]),
+        ("0.11.0", "0.11.0", ["jax-cuda12-plugin", "jax-cuda12-pjrt"]),
+        (
+            "0.7.2",
+            "0.10.2",
+            ["jax-cuda12-plugin", "jax-cuda12-pjrt", "jax", "jaxlib"],
+        ),
+    ],
+)
+def test_the_wheels_suit_jax_and_an_old_jax_gets_a_newer_one_beside_them(
+    wheels, monkeypatch, jax, version, names
+):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: jax)
+    folder, found = wheels()
+    assert folder == Path(sys.prefix, "share", f"xla-for-gpus-{version}")
+    assert found[:-1] == [f"{name}=={version}" for name in names]
+    assert found[-1].startswith("nvidia-cuda-nvcc-cu12==")  # it has ptxas
+
+
+# --- %%compiler and %%here ------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    """An IPython shell with the snippets of the set-up cell; the compiler's folder."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    shell.history_manager.enabled = False
+    names = ("outcome", "process_magic", "standing_process", "compiler_wheels")
+    for name in names:
+        shell.run_cell(snippet(name)).raise_error()
+    folder, _ = shell.user_ns["compiler_wheels"]()
+
+    def start(there):
+        if there:
+            folder.mkdir(parents=True)
+        shell.run_cell(snippet("compiler_magic")).raise_error()
+        return shell
+
+    yield start
+    if shell.user_ns.get("compiler"):
+        shell.user_ns["compiler"].process.kill()
+        shell.user_ns["compiler"].process.communicate()
+    InteractiveShell.clear_instance()
+
+
+def run(shell, cell):
+    """Run a cell; what it printed. Raises what it raised."""
+    with capture_output() as captured:
+        result = shell.run_cell(cell)
+    result.raise_error()
+    return captured.stdout
+
+
+def test_a_cell_runs_in_the_process_and_named_variables_come_back(shell):
+    shell = shell(there=True)
+    assert run(shell, "%%compiler x y\nx, y = {1: (2.5, 'a')}, [True]\nprint(3)") == (
+        "3\n"
+    )
+    assert (shell.user_ns["x"], shell.user_ns["y"]) == ({1: (2.5, "a")}, [True])
+    told = run(shell, "%%compiler\nimport os\nprint([y, os.environ['JAX_PLATFORMS']])")
+    assert ast.literal_eval(told) == [[True], "cpu,cuda"]
+    assert run(shell, "%%here\nprint(x)") == "{1: (2.5, 'a')}\n"
+    with pytest.raises(shell.user_ns["ProcessError"], match="ZeroDivisionError"):
+        run(shell, "%%compiler\n1 / 0")
+    with pytest.raises(AssertionError):
+        run(shell, "%%here\nassert not x")
+
+
+def test_a_set_up_cell_is_not_disturbed_by_later_variables(shell):
+    shell = shell(there=True)
+    run(shell, "%%compiler\n# @title Set-up: b\nimport math\ndef two(): return math.e")
+    assert run(shell, "%%compiler\nmath = None\nprint(two() > 2)") == "True\n"
+
+
+def test_without_a_compiler_cells_say_so_and_run_nothing(shell):
+    shell = shell(there=False)
+    for magic in ("%%compiler x", "%%here"):
+        said = run(shell, f"{magic}\nx = 1 / 0")
+        assert said.startswith("Not checked: the compiler for NVIDIA GPUs is not here")
+        assert "Fix: pip install --no-deps --target" in said
+    assert shell.user_ns["compiler"] is None
+
+
+# --- asking the compiler --------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ask():
+    """Run source in a process that has the helper and a small model."""
+    if sys.platform != "linux":
+        pytest.skip("the wheels are for Linux")
+    namespace = {"ProcessError": type("ProcessError", (Exception,), {}), "LEAN": ""}
+    for name in ("standing_process", "compiler_wheels"):
+        exec(snippet(name), namespace)
+    folder, _ = namespace["compiler_wheels"]()
+    process = namespace["StandingProcess"](
+        start="import sys; sys.modules.update(matplotlib=None, sklearn=None)\n",
+        **namespace["compiler_variables"](folder),
+    )
+    process.run(snippet("gpu_compiler"))
+    process.run(
+        """
+def model_of(*layers):
+    model = keras.Sequential([keras.Input((64,)), *layers])
+    model.compile("sgd", "mse")
+    return model
+
+model = model_of(keras.layers.Dense(64, use_bias=False))
+batch = array(16, 64), array(16, 64)
+"""
+    )
+
+    def ask(source):
+        try:
+            return process.run(source)[0]
+        except namespace["ProcessError"] as error:
+            return str(error)
+
+    yield ask
+    process.process.kill()
+    process.process.communicate()
+
+
+def test_the_plan_of_a_training_step_is_what_it_holds(ask):
+    plan, arithmetic, operations = ask(
+        "p = compile_step_for('T4', model, *batch)\n"
+        "answer = p.plan, p.arithmetic, p.operations"
+    )
+    # the weight; SGD's count of steps and rate; the loss's sum and count
+    assert plan["state"] == 64 * 64 * 4 + 4 * 4
+    assert plan["inputs"] == 2 * 16 * 64 * 4
+    assert plan["total"] == sum(plan.values()) - plan["total"]
+    assert arithmetic == 2 * 2 * 16 * 64 * 64  # forward, and the weight's gradient
+    assert operations > 10
+
+
+def test_what_a_call_starts_is_counted_in_what_it_calls_too(ask):
+    text = """
+%side (p: f32[2]) -> (f32[2], f32[2]) {
+  %f.1 = (f32[2]{0}, f32[2]{0}) fusion(%p), kind=kLoop, calls=%inner
+}
+
+%inner (q: f32[2]) -> f32[2] {
+  ROOT %a = f32[2]{0} add(%q, %q)
+}
+
+ENTRY %main (x: f32[2]) -> f32[2] {
+  %c = (f32[2]{0}, f32[2]{0}) call(%x), to_apply=%side
+  %k = (f32[2]{0}, s8[9]{0}) custom-call(%x), custom_call_target="__cublas$lt$matmul"
+  ROOT %y = f32[2]{0} copy(%x)
+}
+"""
+    kinds = ask(f"answer = sorted(_launches({text!r}))")
+    assert kinds == ["__cublas$lt$matmul", "copy", "fusion"]
+
+
+def test_gradients_of_eight_cards_are_reduced_to_the_byte(ask):
+    sums = ask(
+        """
+place = NamedSharding(mesh_of("T4", (8,), ("batch",)), PartitionSpec("batch"))
+spread = [jax.ShapeDtypeStruct((16, 64), "float32", sharding=place)] * 2
+answer = compile_step_for("T4", model, *spread).collectives
+"""
+    )
+    assert sums == {"all-reduce": 64 * 64 * 4 + 4}  # and the loss
+
+
+def test_a_started_collective_counts_its_results_alone(ask):
+    text = (
+        "  %g = (f32[4]{0}, f32[32]{0}) all-gather-start(%x), dimensions={0}\n"
+        "  %r = f32[8]{0} all-reduce-start(%y), to_apply=%add\n"
+    )
+    assert ask(
+        f"p = Program.__new__(Program); p.text = {text!r}; answer = p.collectives"
+    ) == {"all-gather": 128, "all-reduce": 32}
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            "compile_for('RTX 5090', jnp.matmul, *batch)",
+            "ValueError: no card 'RTX 5090' here. Choose from: T4, L4, A100 40 GB",
+        ),
+        (
+            "compile_step_for('T4', keras.Sequential([keras.layers.Dense(2)]), *batch)",
+            "ValueError: compile the model first: model.compile(optimizer, loss)",
+        ),
+        (
+            "compile_step_for('T4', 'a model', *batch)",
+            "ValueError: compile the model first",
+        ),
+        (
+            "compile_step_for('T4', model, array(16, 60), array(16, 64))",
+            "ValueError: the model does not take a batch of (16, 60), (16, 64): ",
+        ),
+        (
+            "a = keras.layers.MultiHeadAttention(2, 32, dtype='mixed_bfloat16')\n"
+            "of = keras.layers.Lambda(lambda x: a(x, x))\n"
+            "layers = keras.layers.Reshape((8, 8)), of, keras.layers.Flatten()\n"
+            "compile_step_for('T4', model_of(*layers), *batch)",
+            "Refused: T4: Unsupported algorithm on the current device(s): ALG_DOT_BF16",
+        ),
+        (
+            "from unittest import mock\n"
+            "with mock.patch.object(keras.backend, 'backend', lambda: 'torch'):\n"
+            "    compile_step_for('T4', model, *batch)",
+            "RuntimeError: Keras runs on torch here, and XLA is asked through JAX",
+        ),
+    ],
+)
+def test_a_wrong_question_gets_a_clear_answer(ask, source, message):
+    assert ask(source).startswith(message)
+
+
+@linux
+def test_the_chapters_find_the_compiler_that_the_tests_installed(wheels):
+    """Without it the chapters' claims would be green and not checked."""
+    folder, _ = wheels()
+    assert folder.is_dir(), "Fix: sh tools/install.sh all"

@@ -1,0 +1,45 @@
+"""The command line: `python -m tools.paper pdf`, `epub` or `zip`."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import sys
+from pathlib import Path
+
+from tools.model import files
+from tools.model.chapters import ROOT
+from tools.model.errors import UserError, command
+from tools.paper import contents, epub, pdf, zips
+
+MAKERS = {"pdf": (pdf.make,), "epub": (epub.make,), "zip": (zips.site, zips.notebooks)}
+
+
+@command
+def main(arguments: list[str], root: Path = ROOT) -> None:
+    """Make the book in the chosen form, and say where it lies.
+
+    Raises:
+        UserError: the site is not built, a program is missing, the disk is full.
+    """
+    parser = argparse.ArgumentParser(prog="python -m tools.paper", description=__doc__)
+    parser.add_argument("form", choices=MAKERS)
+    form = parser.parse_args(arguments).form
+    folder = root / files.DOWNLOADS
+    slug = contents.read(root).slug
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for make in MAKERS[form]:
+            path = make(root, folder, slug)
+            print(f"{path.relative_to(root)}: {files.size_in_words(path)}")
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UserError(
+            f"the disk is full, so there is no new {form.upper()}. "
+            "Fix: free 1 GB, and give the command again"
+        ) from None
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

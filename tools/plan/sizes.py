@@ -1,0 +1,97 @@
+"""The three models of the page, in a size for CPUs and one for large GPUs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Mlp:
+    """A multilayer perceptron: hidden layers with ReLU, then one logit per class."""
+
+    inputs: int
+    width: int
+    layers: int
+    classes: int
+
+    @property
+    def inputs_shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        return (self.inputs,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Conv:
+    """A convolutional net: stages of two 3 × 3 convolutions and a pooling, then a head.
+
+    Images have `side` pixels each way and 3 channels; a stage halves the side.
+    """
+
+    side: int
+    filters: tuple[int, ...]
+    classes: int
+
+    @property
+    def inputs_shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        return (self.side, self.side, 3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Transformer:
+    """A decoder-only transformer: pre-norm blocks, causal attention, a dense pair."""
+
+    length: int
+    vocabulary: int
+    width: int
+    layers: int
+    heads: int
+
+    @property
+    def inputs_shape(self) -> tuple[int, ...]:
+        """The shape of one sample: token numbers."""
+        return (self.length,)
+
+
+Size = Mlp | Conv | Transformer
+
+SIZES: dict[str, dict[str, Size]] = {
+    "mlp": {
+        "small": Mlp(inputs=784, width=1024, layers=3, classes=10),
+        "large": Mlp(inputs=4096, width=8192, layers=6, classes=1000),
+    },
+    "conv": {
+        "small": Conv(side=32, filters=(32, 64, 128), classes=10),
+        "large": Conv(side=224, filters=(64, 128, 256, 512), classes=1000),
+    },
+    "transformer": {
+        "small": Transformer(length=128, vocabulary=512, width=128, layers=2, heads=4),
+        "large": Transformer(
+            length=1024, vocabulary=32768, width=1024, layers=12, heads=16
+        ),
+    },
+}
+# The samples in a batch.
+BATCHES = {
+    "mlp": {"small": 128, "large": 4096},
+    "conv": {"small": 32, "large": 64},
+    "transformer": {"small": 16, "large": 16},
+}
+
+
+def batch_of(size: Size, batch: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Make one batch of data.
+
+    Returns:
+        Inputs of shape (batch, *size.inputs_shape): float32, or int32 token numbers;
+        and labels: int32 of shape (batch,), or (batch, length) for a transformer.
+    """
+    rng = np.random.default_rng(seed)
+    if isinstance(size, Transformer):
+        shape = (batch, *size.inputs_shape)
+        tokens = rng.integers(0, size.vocabulary, shape, dtype="int32")
+        return tokens, np.roll(tokens, -1, axis=1)
+    inputs = rng.standard_normal((batch, *size.inputs_shape), dtype="float32")
+    return inputs, rng.integers(0, size.classes, batch, dtype="int32")
