@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.model.errors import UserError
-from tools.plan import flops
-from tools.plan.sizes import BATCHES, SIZES
+from tools.plan.sizes import BATCHES, SIZES, training_step
 
 FOLDER = Path(__file__).with_name("results")
 PLAN = "compiled-plan.json"  # the one file there that is of no device
@@ -99,7 +98,7 @@ def complete(case: dict, answer: dict, cards: dict[str, dict]) -> dict:
     if answer["status"] != "planned":
         return {**case, **answer}
     card = cards[case["card"]]
-    flop = flops.training_step(SIZES[case["model"]][case["size"]], case["batch"])
+    flop = training_step(SIZES[case["model"]][case["size"]], case["batch"])
     least, binds = bound(card, case["precision"], flop, answer["traffic"])
     return {
         **case,
