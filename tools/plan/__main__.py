@@ -62,7 +62,7 @@ def main() -> None:
     provenance = measure.provenance("python -m tools.plan", packages)
     content = {
         "schema": 1,
-        "label": record.LABEL,
+        "label": "the compiler's plan",
         "provenance": {**provenance, "compiled_on": processor()},
         "cards": cards,
         "plans": plans,
