@@ -1,7 +1,7 @@
 """The gates of an assignment: its solution, its starter, empty and wrong answers.
 
-Wrong answers stand in tests/grading/wrong_answers: each redefines a question's names in the
-solution, and says how many points that question must then get.
+Wrong answers stand in tests/grading/wrong_answers: each redefines a question's names in
+the solution, and says how many points that question must then get.
 """
 
 from __future__ import annotations

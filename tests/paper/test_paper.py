@@ -61,6 +61,7 @@ def house(tmp_path_factory) -> Path:
     (root / "book/for-teachers.md").write_text("# For teachers\n\nA page.\n")
     (root / "book/claims.md").write_text("# Ledger\n\n:::{claims-ledger}\n:::\n")
     (root / "assignments").mkdir()
+    shutil.copy(ROOT / "constraints" / "sets.yml", root / "constraints")
     return root
 
 

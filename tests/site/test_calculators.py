@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import re
 
 import pytest
-import site_browser
 import yaml
 
 from tools.model import chapters
 
-base, browser = site_browser.base, site_browser.browser  # fixtures
 PAGE = "book/what-will-it-take.html"
 FIELDS = yaml.safe_load(
     (chapters.ROOT / "book" / "what-will-it-take.yml").read_text(encoding="utf-8")
@@ -175,17 +172,6 @@ def test_a_training_costs_what_chapters_14_and_18_compute(answer):
         assert round(float(share), 1) == lost
     hopeless = answer("price", checkpoint=1e6, days=0.01)
     assert "it would never end" in hopeless["verdict"]
-
-
-def test_the_links_are_those_of_chapter_18():
-    (chapter,) = (x for x in chapters.book() if x.number == 18)
-    (source,) = (x.source for x in chapter.cells if "\nLINKS = " in f"\n{x.source}")
-    (links,) = (
-        node.value
-        for node in ast.parse(source.replace("%%", "# %%", 1)).body
-        if isinstance(node, ast.Assign) and node.targets[0].id == "LINKS"
-    )
-    assert eval(ast.unparse(links)) == FIELDS["links"]
 
 
 # --- the forms ------------------------------------------------------------------------

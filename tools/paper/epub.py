@@ -66,6 +66,7 @@ def settings(root: Path, slug: str) -> dict[str, object]:
         "html_js_files": [],
         "html_favicon": None,
         "html_copy_source": False,
+        "html_extra_path": [],
         "pygments_style": "bw",
         "epub_basename": slug,
         "epub_cover": ("_static/cover.png", ""),

@@ -31,8 +31,7 @@ USED_BY = {
 }
 SCRIPT_NAME = re.compile(r'src="[^"]*?([^/"?]+)(?:\?[^"]*)?"')
 
-PICTURE = re.compile(r"<img\b[^>]*>")
-PICTURE_NAME = re.compile(r'src="[^"]*_images/([^"/]+)"')
+PNG = re.compile(r'(?<=_images/)([^"/]+)\.png(?=")')
 PICTURE_SIZE = re.compile(r' style="width: (\d+)px; height: (\d+)px;"')
 
 # Pygments's names for code that the site's two styles show in the colour of text.
@@ -68,21 +67,11 @@ def script_tag(plain: Callable[[Any], str], body: str, script: Any) -> str:
     return tag.replace("<script", "<script defer", 1)
 
 
-def write_webp(png: Path, folder: Path) -> str:
-    """Write a picture as WebP, without a loss and a third of the size.
-
-    Args:
-        png: the picture.
-        folder: where the WebP file comes.
-
-    Returns:
-        The new file's name.
-    """
-    folder.mkdir(exist_ok=True)
-    webp = folder / f"{png.stem}.webp"
+def write_webp(png: Path, webp: Path) -> None:
+    """Write a picture as WebP, without a loss and a third of the size."""
+    webp.parent.mkdir(exist_ok=True)
     with Image.open(png) as image:
         image.save(webp, lossless=True, method=4, quality=80)
-    return webp.name
 
 
 def lighter_pictures(body: str, sources: dict[str, Path], folder: Path) -> str:
@@ -93,19 +82,11 @@ def lighter_pictures(body: str, sources: dict[str, Path], folder: Path) -> str:
         sources: the pictures that pages show, by their names there.
         folder: that of the site's pictures.
     """
-    first = PICTURE.search(body)
-
-    def lighter(tag: re.Match[str]) -> str:
-        html = PICTURE_SIZE.sub(r' width="\1" height="\2"', tag[0])
-        name = PICTURE_NAME.search(html)
-        source = sources.get(name[1]) if name else None
-        if source and source.suffix == ".png":
-            html = html.replace(name[1], write_webp(source, folder))
-        if first and tag.start() != first.start():
-            html = html.replace("<img", '<img loading="lazy"', 1)
-        return html
-
-    return PICTURE.sub(lighter, body)
+    for name in set(PNG.findall(body)):
+        write_webp(sources[f"{name}.png"], folder / f"{name}.webp")
+    body = PICTURE_SIZE.sub(r' width="\1" height="\2"', PNG.sub(r"\1.webp", body))
+    first, tag, rest = body.partition("<img")
+    return first + tag + rest.replace("<img", '<img loading="lazy"')
 
 
 def lighten_page(
