@@ -132,6 +132,17 @@ def test_the_stopwatch_is_the_books_own_and_waits():
     assert len(timing.samples) == 5 and min(timing.samples) > 0
 
 
+@pytest.mark.parametrize(
+    "words", ["ResourceExhaustedError: OOM", "RESOURCE_EXHAUSTED: Out", "out of memory"]
+)
+def test_what_does_not_fit_is_recorded_as_such(words, monkeypatch):
+    def work(case):
+        raise RuntimeError(words)
+
+    monkeypatch.setattr(measure, "work", work)
+    assert measure.outcome({}, None)["status"] == "out of memory"
+
+
 def test_without_a_commit_nothing_is_measured(monkeypatch):
     monkeypatch.setattr(measure, "output", lambda *words: "")
     with pytest.raises(UserError, match="--commit SHA"):

@@ -42,8 +42,9 @@ WAYS = {
     "compiled": {"jit_compile": True},
 }
 ACCELERATORS = ("gpu", "xpu", "mps", "tpu")
+UNSAID = ("first_s", "samples_s", "synchronised_by", "batch")
 DRIVER = ("--query-gpu=name,driver_version,memory.total", "--format=csv,noheader")
-RAN_OUT = re.compile(r"out of memory|RESOURCE_EXHAUSTED|OutOfMemory|MemoryError", re.I)
+RAN_OUT = re.compile(r"out of memory|RESOURCE_?EXHAUSTED|OutOfMemory|MemoryError", re.I)
 
 
 # --- one case after the other, in the process of a backend ---------------------------
@@ -171,36 +172,32 @@ def output(*words: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def commit() -> str:
-    """The commit that is checked out, with "+changes" if files differ from it.
-
-    Raises:
-        UserError: there is no repository.
-    """
-    known = output("git", "rev-parse", "HEAD")
-    if not known:
-        raise UserError(
-            "no commit is known here, and a record without one is worthless later. "
-            "Fix: run in a clone with git, or give --commit SHA"
-        )
-    changes = output("git", "status", "--porcelain", "snippets", "tools")
-    return known + ("+changes" if changes else "")
-
-
-def provenance(called: str, packages: dict[str, str], given: str = "") -> dict:
+def provenance(called: str, packages: dict[str, str], commit: str = "") -> dict:
     """What a record needs to be worth something later.
 
     Args:
         called: the command that makes the record.
         packages: the versions of those that it is about.
-        given: the commit, where there is no git.
+        commit: what is checked out, where there is no git to ask. Of a clone in which
+            files differ from it, "+changes" is kept as well.
+
+    Raises:
+        UserError: there is no repository and no commit is given.
     """
-    kernel = f"{platform.system()} {platform.release().partition('-')[0]}"
+    if not commit:
+        commit = output("git", "rev-parse", "HEAD")
+        if output("git", "status", "--porcelain", "snippets", "tools"):
+            commit += "+changes"
+    if not commit:
+        raise UserError(
+            "no commit is known here, and a record without one is worthless later. "
+            "Fix: run in a clone with git, or give --commit SHA"
+        )
     return {
         "date": datetime.date.today().isoformat(),
-        "commit": given or commit(),
+        "commit": commit,
         "command": called,
-        "system": kernel,
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "python": platform.python_version(),
         "packages": packages,
     }
@@ -227,12 +224,10 @@ def run(backend: str, options: list[str]) -> Iterator[dict]:
 
 def describe(result: dict) -> str:
     """A result in a line."""
-    names = ("backend", "what", "model", "size", "dtype", "policy", "way", "waiting")
-    words = [str(result[name]) for name in names if name in result]
-    if result["status"] != "measured":
-        return " ".join([*words, result["status"], result["why"]])
-    median = sorted(result["samples_s"])[len(result["samples_s"]) // 2]
-    return " ".join([*words, f"{1e3 * median:.3g} ms"])
+    words = [str(x) for name, x in result.items() if name not in UNSAID]
+    if times := sorted(result.get("samples_s", [])):
+        words[-1] = f"{1e3 * times[len(times) // 2]:.3g} ms"
+    return " ".join(words)
 
 
 def measure_all(backends: list[str], record: dict, options: argparse.Namespace) -> None:
