@@ -150,11 +150,6 @@ def test_without_a_commit_nothing_is_measured(monkeypatch):
     assert measure.provenance("a command", {}, "abc1234")["commit"] == "abc1234"
 
 
-def test_a_folder_that_is_not_there_is_one_line(tmp_path, capsys):
-    assert measure.main(["--out", str(tmp_path / "none")]) == 1
-    assert "is no folder to write to. Fix: " in capsys.readouterr().err
-
-
 @pytest.mark.slow
 def test_a_machine_is_measured_and_its_file_is_on_the_page(tmp_path):
     words = [sys.executable, "-m", "tools.plan.measure", "--quick", "--out", tmp_path]

@@ -263,7 +263,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure this machine and write a file that the page shows.
 
     Raises:
-        UserError: a package, the commit or the folder is missing.
+        UserError: a package or the commit is missing.
     """
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--quick", action="store_true", help="a few small cases")
@@ -279,8 +279,7 @@ def main(arguments: list[str] | None = None) -> None:
     backends = [name for name in BACKENDS if name in packages]
     if "keras" not in packages or not backends:
         raise UserError("Keras or its backend is missing. Fix: pip install keras jax")
-    if not options.out.is_dir() or not os.access(options.out, os.W_OK):
-        raise UserError(f"{options.out} is no folder to write to. Fix: name another")
+    options.out.mkdir(parents=True, exist_ok=True)
     called = " ".join(["python -m tools.plan.measure", *(["--quick"] * options.quick)])
     known, cpu = provenance(called, packages, options.commit), processor()
     driver = output("nvidia-smi", *DRIVER) or None
