@@ -39,6 +39,8 @@ PAGES = sitemap()
 CHAPTERS = [page for page in PAGES if page.startswith("notebooks/")]
 NOTEBOOKS = [*CHAPTERS, *(page for page in PAGES if page.startswith("assignments/"))]
 MODEL = "notebooks/04-place-operations.html"  # the chapter that is the model for all
+WITHOUT_OUTLINE = """all => all.map((icon) => icon.className).filter((name, index) =>
+  getComputedStyle(all[index], "::before").maskImage === "none")"""
 LOOKED_AT = (MODEL, "book/welcome.html", "book/what-will-it-take.html")
 
 
@@ -62,6 +64,9 @@ def test_a_page_loads_whole_from_the_site_alone_and_fits_on_a_phone(phone, base,
     phone.tab.evaluate(OPEN_ALL)
     assert not phone.tab.evaluate(OVERFLOW)
     assert not phone.problems
+    icons = phone.tab.locator("[class*=' fa-']")
+    assert icons.count() >= 5
+    assert not icons.evaluate_all(WITHOUT_OUTLINE)
     if page in NOTEBOOKS:
         for place in (".run-panel", ".bd-article p"):
             link = phone.tab.locator(
