@@ -71,7 +71,7 @@ def test_a_page_loads_whole_from_the_site_alone_and_fits_on_a_phone(phone, base,
     assert not phone.problems
     pictures = phone.tab.locator("article img[width][height]:visible")
     assert not pictures.evaluate_all(DISTORTED)
-    icons = phone.tab.locator("[class*=' fa-']")
+    icons = phone.tab.locator("[class*=' fa-'], a.github")
     assert icons.count() >= 5
     assert not icons.evaluate_all(WITHOUT_OUTLINE)
     if page in NOTEBOOKS:
