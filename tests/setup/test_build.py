@@ -37,6 +37,7 @@ def make_book(root: Path) -> Path:
     shutil.copytree(ROOT / "constraints", root / "constraints", dirs_exist_ok=True)
     settings = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]
     files = [ROOT / name for name in settings.get("html_extra_path", [])]
+    files.append(ROOT / "book" / "run.py")
     for path in (*files, *(ROOT / "snippets").glob("*.py")):
         copy = root / path.relative_to(ROOT)
         if not copy.exists():
