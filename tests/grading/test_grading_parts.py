@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
-from grading import cgroup, cli, probe, runner, sandbox, session
+from grading import cli, probe, runner, sandbox, session
 from grading.answers import Answers, NotPlainData, Remote
 from grading.inside.protocol import Handle
 from tools.model.chapters import ROOT
@@ -334,10 +334,10 @@ LEAVES = (
 
 
 @contextlib.contextmanager
-def graded(*sources: str, limits: sandbox.Limits = LIMITS, groups=None):
+def graded(*sources: str, limits: sandbox.Limits = LIMITS):
     """A grading whose cells have run, and what becomes of a function as its test."""
     cells = [runner.Cell(number, text) for number, text in enumerate(sources, start=1)]
-    grading = runner.Grading(class_factory.mini(), cells, limits, groups=groups)
+    grading = runner.Grading(class_factory.mini(), cells, limits)
     grading.deadline = time.monotonic() + limits.total_seconds
 
     def outcome(function, hidden: bool = True) -> runner.Outcome:
@@ -364,30 +364,6 @@ def all_gone(numbers: set[int]) -> bool:
             return False
         time.sleep(0.05)
     return True
-
-
-class Folders(cgroup.Groups):
-    """Control groups that are folders, and bound nothing."""
-
-    def __init__(self, top):
-        self.top, self.made, self.controllers = top, 0, []
-
-    def make(self, limits):
-        self.made += 1
-        folder = Folder(self.top / f"worker-{os.getpid()}-{self.made}")
-        folder.path.mkdir()
-        return folder
-
-    def left(self):
-        return [path.name for path in self.top.glob("worker-*")]
-
-
-class Folder(cgroup.Group):
-    def join(self):
-        pass
-
-    def ran_out(self):
-        return False
 
 
 def test_a_new_process_knows_nothing_of_the_first():
@@ -438,15 +414,13 @@ def test_a_public_test_and_a_new_process_have_no_new_process():
     "ends_with, said",
     [("a pass", ""), ("a failure", "failed"), ("the next", ""), ("a kill", "ended")],
 )
-def test_a_new_process_ends_with_its_test(ends_with, said, tmp_path, monkeypatch):
-    told, groups = tmp_path / "numbers", Folders(tmp_path)
-    monkeypatch.setattr(cgroup.Group, "set", lambda *bound: None)
+def test_a_new_process_ends_with_its_test(ends_with, said, tmp_path):
+    told = tmp_path / "numbers"
 
     def test(env):
         session = env.in_new_process()._session
         numbers = descendants(session.place.process.pid)
         told.write_text(json.dumps(sorted(numbers)))
-        assert len(groups.left()) == 2
         if ends_with == "a failure":
             raise AssertionError("failed")
         if ends_with == "the next":
@@ -457,10 +431,8 @@ def test_a_new_process_ends_with_its_test(ends_with, said, tmp_path, monkeypatch
 
     limits = dataclasses.replace(LIMITS, total_seconds=10, call_seconds=60)
     limits = limits if ends_with == "a kill" else LIMITS
-    with graded(*LEAVES, limits=limits, groups=groups) as (_, outcome):
+    with graded(*LEAVES, limits=limits) as (_, outcome):
         message = outcome(test).message
-        own = [] if ends_with == "a kill" else [f"worker-{os.getpid()}-1"]
-        assert groups.left() == own  # the first worker's, if it is still there
         numbers = set(json.loads(told.read_text()))
         assert len(numbers) >= 3  # bubblewrap, the warden, the worker
         assert all_gone(numbers)
@@ -647,6 +619,7 @@ def test_interrupted_grading_keeps_what_is_done(handed_in):
     assert (handed_in / "out" / "students" / "correct" / "graded.json").exists()
 
 
+@pytest.mark.slow
 def test_a_submission_on_which_the_grader_fails_is_tried_again(
     handed_in, monkeypatch, capsys
 ):

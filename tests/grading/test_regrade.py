@@ -40,6 +40,7 @@ MENDED = ('assert env["bytes_q3"] == 4,', 'assert env["bytes_q3"] in (4, 5),')
 WORSE = ("assert layer.count() == 2,", "assert layer.count() == 3,")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_one_question_is_mended_and_the_others_keep_their_points(handed_in, capsys):
     text = class_factory.HONEST["correct"].text.replace("bytes_q3 = 4", "bytes_q3 = 5")

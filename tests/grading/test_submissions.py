@@ -197,6 +197,7 @@ def test_a_hidden_notebook_is_a_students(tmp_path):
     assert found == {".gina.ipynb": ".gina", "a/b.ipynb": "a"}
 
 
+@pytest.mark.slow
 def test_folders_nested_without_end_are_named(tmp_path, monkeypatch):
     (tmp_path / "honest.ipynb").write_text(NOTHING)
     monkeypatch.chdir(tmp_path)
@@ -357,6 +358,7 @@ def test_what_looks_like_pictures_takes_no_time(tmp_path, text):
     assert problem(path) == ""
 
 
+@pytest.mark.slow
 def test_a_file_of_empty_lists_takes_little_memory(tmp_path):
     count = (submissions.MAX_FILE - 100) // len("[[[]]],")
     text = '{"cells":[' + "[[[]]]," * count + "[]]}"
