@@ -31,7 +31,7 @@ def make_book(root: Path) -> Path:
     """A book of two pages with the settings and the extensions of the real one."""
     factory.make_house(root)
     shutil.copy(ROOT / "_config.yml", root)
-    ignored = shutil.ignore_patterns("__pycache__", "vendor")
+    ignored = shutil.ignore_patterns("__pycache__")
     for name in ("_ext", "_static", "_templates"):
         shutil.copytree(ROOT / "book" / name, root / "book" / name, ignore=ignored)
     shutil.copytree(ROOT / "constraints", root / "constraints", dirs_exist_ok=True)
