@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode, v4
 
 from tools.model import claims_file
+from tools.model.chapters import ROOT
 from tools.notebooks import normalise
 
 ADDRESS = "https://github.com/someone/some-book"
@@ -119,7 +121,10 @@ def load(path: Path) -> NotebookNode:
 
 
 def make_house(root: Path) -> Path:
-    """A repository with one chapter."""
+    """A repository with one chapter, a copy of the programs and empty requirements."""
+    ignored = shutil.ignore_patterns("__pycache__", "results")
+    shutil.copytree(ROOT / "tools", root / "tools", ignore=ignored)
+    shutil.copy(ROOT / "Makefile", root)
     for folder in ("book", "constraints", "notebooks", "snippets"):
         (root / folder).mkdir()
     texts = {
@@ -135,7 +140,10 @@ def make_house(root: Path) -> Path:
         "book/welcome.md": "# Welcome\n",
         "snippets/quiet_start.py": SNIPPET,
         "constraints/latest.txt": "",
-        "requirements.txt": "# nothing\n",
+        "requirements.txt": "-r requirements-book.txt\n",
+        "requirements-book.txt": "# nothing\n",
+        "requirements-lint.txt": "# nothing\n",
+        "requirements-test.txt": "# nothing\n",
     }
     for name, text in texts.items():
         (root / name).write_text(text, encoding="utf-8")

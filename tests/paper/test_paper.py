@@ -17,7 +17,7 @@ from book_site import download_links
 from tools.model import files
 from tools.model.chapters import ROOT, chapter
 from tools.paper import __main__ as paper
-from tools.paper import contents, pdf, unfolded
+from tools.paper import pages, pdf
 
 CHAPTER = "notebooks/01-why-gpus"
 TITLE = "1. Why is a GPU fast, and when is it not?"
@@ -69,7 +69,7 @@ def house(tmp_path_factory) -> Path:
 def site(house) -> Path:
     """The repository, with pages as the site has them."""
     for name, text in PAGES.items():
-        path = house / contents.SITE / f"{name}.html"
+        path = house / pages.SITE / f"{name}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f'<article class="bd-article">{text}</article>')
     return house
@@ -123,7 +123,7 @@ def test_a_heading_without_a_bookmark_is_named(tmp_path):
 
 
 def test_the_printed_page_keeps_all_formulas_and_its_links_lead_somewhere(site):
-    text, _ = pdf.joined(site / contents.SITE, contents.read(site))
+    text, _ = pdf.joined(site / pages.SITE, pages.book(site))
     assert text.count("<math") == "".join(PAGES.values()).count("<math")
     assert 'href="#claims--a"' in text
     assert 'id="claims--a"' in text
@@ -132,7 +132,7 @@ def test_the_printed_page_keeps_all_formulas_and_its_links_lead_somewhere(site):
 
 
 def test_folds_are_open_and_helpers_are_left_out_but_named():
-    text = str(unfolded.parse(f"<div>{SETUP}<button>Copy</button>\x1b[1m</div>"))
+    text = str(pages.parse(f"<div>{SETUP}<button>Copy</button>\x1b[1m</div>"))
     assert '<p class="fold-title">Set-up code</p>' in text
     assert "snippets/ratio.py" in text
     assert "helper = 1" not in text

@@ -14,8 +14,8 @@ from snippets.compiler_wheels import compiler_variables, compiler_wheels
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
 from tools.plan import __main__ as asking
-from tools.plan import flops, measure, record
-from tools.plan.sizes import SIZES
+from tools.plan import compiler, measure, record
+from tools.plan.sizes import SIZES, training_step
 
 PLAN = record.load_plan()
 CARD = {
@@ -47,7 +47,7 @@ def test_a_training_step_takes_six_operations_a_weight_and_sample():
     its = SIZES["mlp"]["large"]
     first, inner = its.inputs * its.width, its.width * its.width * (its.layers - 1)
     last = its.width * its.classes
-    assert flops.training_step(its, 10) == 10 * (4 * first + 6 * (inner + last))
+    assert training_step(its, 10) == 10 * (4 * first + 6 * (inner + last))
 
 
 def test_the_committed_plan_has_every_case_and_none_failed():
@@ -83,24 +83,19 @@ def test_the_compiler_still_says_what_was_recorded(variables):
             pytest.skip(f"the plan is of {name} {then}")
     known = planned("T4", "mlp", "small", "mixed_float16")
     case = {name: known[name] for name in record.CASE}
-    request = {"build": record.key(case)[:3], "cases": [case, {**case, "card": "Y"}]}
-    answer, unknown = asking.ask(request, variables)
+    build, cases = record.key(case)[:3], [case, {**case, "card": "Y"}]
+    with compiler.processes(variables) as pool:
+        assert pool.submit(compiler.cards).result() == PLAN["cards"]
+        answer, unknown = pool.submit(compiler.plans, build, cases).result()
     assert record.complete(case, answer, PLAN["cards"]) == known
     assert unknown["status"] == "failed" and "no card 'Y' here" in unknown["why"]
 
 
-def test_a_process_that_ends_loses_one_case(monkeypatch):
-    def ask(request, variables):
-        for case in request["cases"]:
-            if case["card"] == "Bad":
-                return
-            yield {"status": "refused", "why": "no"}
-
-    monkeypatch.setattr(asking, "ask", ask)
-    found = list(asking.answers({"Good": CARD, "Bad": CARD, "Other": CARD}, {}))
-    lost = [x for x in found if x["card"] == "Bad"]
-    assert {x["status"] for x in lost} == {"failed"}
-    assert len(found) == 3 * len(lost)
+def test_a_compiler_that_ends_is_one_line(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(asking, "compiler_wheels", lambda: (tmp_path, []))
+    monkeypatch.setattr(compiler, "cards", os.abort)
+    assert asking.main() == 1
+    assert "error: the compiler's process ended" in capfd.readouterr().err
 
 
 # --- files ---------------------------------------------------------------------------
@@ -137,16 +132,22 @@ def test_the_stopwatch_is_the_books_own_and_waits():
     assert len(timing.samples) == 5 and min(timing.samples) > 0
 
 
+@pytest.mark.parametrize(
+    "words", ["ResourceExhaustedError: OOM", "RESOURCE_EXHAUSTED: Out", "out of memory"]
+)
+def test_what_does_not_fit_is_recorded_as_such(words, monkeypatch):
+    def work(case):
+        raise RuntimeError(words)
+
+    monkeypatch.setattr(measure, "work", work)
+    assert measure.outcome({}, None)["status"] == "out of memory"
+
+
 def test_without_a_commit_nothing_is_measured(monkeypatch):
     monkeypatch.setattr(measure, "output", lambda *words: "")
     with pytest.raises(UserError, match="--commit SHA"):
-        measure.commit()
-    assert measure.commit("abc1234") == "abc1234"
-
-
-def test_a_folder_that_is_not_there_is_one_line(tmp_path, capsys):
-    assert measure.main(["--out", str(tmp_path / "none")]) == 1
-    assert "is no folder to write to. Fix: " in capsys.readouterr().err
+        measure.provenance("a command", {})
+    assert measure.provenance("a command", {}, "abc1234")["commit"] == "abc1234"
 
 
 @pytest.mark.slow

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import errno
 import sys
+import tempfile
 from pathlib import Path
 
 from tools.model import files
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError, command
-from tools.paper import contents, epub, pdf, zips
+from tools.paper import epub, pages, pdf, zips
 
 MAKERS = {"pdf": (pdf.make,), "epub": (epub.make,), "zip": (zips.site, zips.notebooks)}
 
@@ -25,13 +26,14 @@ def main(arguments: list[str], root: Path = ROOT) -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.paper", description=__doc__)
     parser.add_argument("form", choices=MAKERS)
     form = parser.parse_args(arguments).form
-    folder = root / files.DOWNLOADS
-    slug = contents.read(root).slug
+    downloads, book = root / files.DOWNLOADS, pages.book(root)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for make in MAKERS[form]:
-            path = make(root, folder, slug)
-            print(f"{path.relative_to(root)}: {files.size_in_words(path)}")
+        downloads.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=downloads.parent) as folder:
+            for make in MAKERS[form]:
+                whole = make(root, Path(folder), book)
+                path = whole.replace(downloads / whole.name)
+                print(f"{path.relative_to(root)}: {files.size_in_words(path)}")
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise

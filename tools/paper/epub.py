@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shutil
-import tempfile
 from pathlib import Path
 from urllib.parse import urljoin
 
+from jupyter_book.config import get_final_config
 from sphinx.application import Sphinx
 from sphinx.builders.epub3 import Epub3Builder
+from sphinx.cmd.build import build_main
 
 from tools.model import address, files
 from tools.model.errors import UserError
-from tools.paper import unfolded
+from tools.paper import pages
 
 HERE = Path(__file__).parent
 STATIC = (
@@ -36,31 +36,22 @@ LOCAL_FILE = re.compile(r"^([^:#]+)\.(\w+)(?=#|$)")
 ITEM = re.compile(r'(<item id="[^"]+" href="([^"]+\.xhtml)" media-type="[^"]+") />')
 
 
-def make(root: Path, folder: Path, slug: str) -> Path:
-    """Write `SLUG.epub` into a folder.
+def make(root: Path, folder: Path, book: pages.Book) -> Path:
+    """Write the EPUB into an empty folder.
 
     Raises:
         UserError: Sphinx warns of something.
     """
-    from sphinx.cmd.build import build_main
-
-    out = root / "_build" / "paper" / "epub"
-    shutil.rmtree(out, ignore_errors=True)  # Sphinx packs what lies there
-    with tempfile.TemporaryDirectory() as configuration:
-        text = "".join(f"{k} = {v!r}\n" for k, v in settings(root, slug).items())
-        files.write_text(Path(configuration, "conf.py"), text)
-        doctrees = str(out.parent / "doctrees")
-        options = ["-b", "epub", "-c", configuration, "-d", doctrees]
-        status = build_main([*options, "-Wnq", "--keep-going", str(root), str(out)])
-    if status:
+    text = "".join(f"{k} = {v!r}\n" for k, v in settings(root, book.slug).items())
+    files.write_text(folder / "conf.py", text)
+    options = ["-b", "epub", "-c", str(folder), "-d", str(folder / "doctrees")]
+    if build_main([*options, "-Wnq", "--keep-going", str(root), str(folder / "epub")]):
         raise UserError("the EPUB can't be written. Fix: see Sphinx's words above")
-    return (out / f"{slug}.epub").replace(folder / f"{slug}.epub")
+    return folder / "epub" / f"{book.slug}.epub"
 
 
 def settings(root: Path, slug: str) -> dict[str, object]:
     """The settings of the site, with those that an EPUB needs in place of some."""
-    from jupyter_book.config import get_final_config
-
     site, _ = get_final_config(
         user_yaml=root / "_config.yml",
         sourcedir=root,
@@ -119,7 +110,7 @@ def unfold(
 ) -> None:
     """Give a page the form of a book, as XHTML, before Sphinx writes it."""
     if app.builder.name == "epub" and context.get("body"):
-        page = unfolded.parse(context["body"])
+        page = pages.parse(context["body"])
         for kind, space in (("math", "1998/Math/MathML"), ("svg", "2000/svg")):
             for element in page.find_all(kind):
                 element["xmlns"] = f"http://www.w3.org/{space}"

@@ -16,10 +16,9 @@ from playwright.sync_api import Error, sync_playwright
 from tools import chromium
 from tools.model import files
 from tools.model.errors import UserError
-from tools.paper import contents, unfolded
-from tools.paper.contents import Contents
+from tools.paper import pages
+from tools.paper.pages import Book
 
-JOINED = Path("_build", "paper", "book.html")
 STATIC = Path(__file__).parent / "static"
 LOGO = Path(__file__).parents[2] / "book" / "_static" / "logo.svg"
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -27,40 +26,37 @@ WIDTH = 627  # pixels of CSS: 166 mm, the width of the text on A4
 LIMIT = 600_000  # milliseconds for all pages
 
 
-def make(root: Path, folder: Path, slug: str) -> Path:
-    """Print the pages of the built site as `SLUG.pdf` into a folder.
+def make(root: Path, folder: Path, book: Book) -> Path:
+    """Print the pages of the built site into a folder.
 
     Raises:
         UserError: the site is not built, or what was printed is not whole.
     """
-    page = root / JOINED
-    page.parent.mkdir(parents=True, exist_ok=True)
-    text, titles = joined(contents.built_site(root), contents.read(root))
-    files.write_text(page, text)
-    pdf = page.with_suffix(".pdf")
-    print_page(page, pdf)
-    finish(pdf, titles)
-    return pdf.replace(folder / f"{slug}.pdf")
+    text, headings = joined(pages.site(root), book)
+    files.write_text(folder / "book.html", text)
+    pdf = folder / f"{book.slug}.pdf"
+    print_page(folder / "book.html", pdf)
+    finish(pdf, headings)
+    return pdf
 
 
-def joined(site: Path, book: Contents) -> tuple[str, list[str]]:
+def joined(site: Path, book: Book) -> tuple[str, list[str]]:
     """All printed pages as one, behind a title page and the contents.
 
     Returns:
         The page, and the headings on it.
     """
-    listed, pages, rules, headings = [], [], [], []
+    listed, articles, headings = [], [], []
     for part, names in book.parts.items():
-        if part != contents.FRONT:
+        if part != pages.FRONT:
             listed.append(f'<li class="part-line">{part}</li>')
-            pages.append(f'<h1 class="part">{part}</h1>')
+            articles.append(f'<h1 class="part">{part}</h1>')
         for name in names:
             article = printed(site, name, book)
             titles = [" ".join(x.get_text().split()) for x in article(HEADINGS)]
             link = f'<a href="#{anchor(name)}">{html.escape(titles[0])}</a>'
             listed.append(f"<li>{link}</li>")
-            pages.append(str(article))
-            rules.append(running_title(anchor(name), titles[0]))
+            articles.append(str(article))
             headings += titles
     day = datetime.date.today()
     return (STATIC / "book.html").read_text(encoding="utf-8").format(
@@ -70,9 +66,8 @@ def joined(site: Path, book: Contents) -> tuple[str, list[str]]:
         date=f"{day.day} {day:%B %Y}",
         style=(STATIC / "print.css").as_uri(),
         logo=LOGO.read_text(encoding="utf-8"),
-        running_titles="".join(rules),
         contents="\n".join(listed),
-        pages="\n".join(pages),
+        pages="\n".join(articles),
     ), headings
 
 
@@ -82,10 +77,10 @@ def anchor(name: str, fragment: str = "") -> str:
     return f"{slug}--{fragment}" if fragment else slug
 
 
-def printed(site: Path, name: str, book: Contents) -> Tag:
+def printed(site: Path, name: str, book: Book) -> Tag:
     """A page of the site, unfolded, for its place within the one page."""
     text = (site / f"{name}.html").read_text(encoding="utf-8")
-    article = unfolded.parse(text).find("article", class_="bd-article")
+    article = pages.parse(text).find("article", class_="bd-article")
     for element in article.find_all(True):
         if element.get("id"):
             element["id"] = anchor(name, element["id"])
@@ -100,7 +95,7 @@ def printed(site: Path, name: str, book: Contents) -> Tag:
     return article
 
 
-def printed_link(href: str, name: str, book: Contents) -> str:
+def printed_link(href: str, name: str, book: Book) -> str:
     """Where a link of a page leads: to a place on paper, or to the web."""
     link = urlsplit(href)
     if link.scheme or link.netloc:
@@ -111,15 +106,6 @@ def printed_link(href: str, name: str, book: Contents) -> str:
     if any(page in names for names in book.parts.values()):
         return f"#{anchor(page, link.fragment)}"
     return book.web + path + (f"#{link.fragment}" if link.fragment else "")
-
-
-def running_title(article: str, title: str) -> str:
-    """The rules that print an article's title at the top of its pages."""
-    quoted = title.replace("\\", "\\\\").replace('"', '\\"')
-    return (
-        f'@page of-{article} {{ @top-center {{ content: "{quoted}"; }} }}\n'
-        f'[id="{article}"] {{ page: of-{article}; }}\n'
-    )
 
 
 def print_page(page_file: Path, pdf: Path) -> None:
@@ -156,24 +142,20 @@ def print_page(page_file: Path, pdf: Path) -> None:
 def finish(pdf: Path, headings: list[str]) -> None:
     """See that each heading has its bookmark, and make the file smaller.
 
-    Chromium loses the space where a title goes on in a second line, and leaves the
-    description of the text as large as it is.
+    Chromium loses the space where a title goes on in a second line.
 
     Raises:
-        UserError: the file does not open, or a heading has no bookmark.
+        UserError: a heading has no bookmark.
     """
     titles = {"".join(heading.split()): heading for heading in headings}
-    try:
-        with pikepdf.open(pdf, allow_overwriting_input=True) as document:
-            with document.open_outline() as outline:
-                for mark in bookmarks(outline.root):
-                    mark.title = titles.get("".join(mark.title.split()), mark.title)
-                missing = set(headings) - {x.title for x in bookmarks(outline.root)}
-            packed = pikepdf.ObjectStreamMode.generate
-            document.save(pdf, object_stream_mode=packed, recompress_flate=True)
-    except pikepdf.PdfError as error:
-        raise UserError(f"{pdf} does not open ({error}). Fix: print it again") from None
-    if missing:
+    with pikepdf.open(pdf, allow_overwriting_input=True) as document:
+        with document.open_outline() as outline:
+            marks = list(bookmarks(outline.root))
+            for mark in marks:
+                mark.title = titles.get("".join(mark.title.split()), mark.title)
+        packed = pikepdf.ObjectStreamMode.generate
+        document.save(pdf, object_stream_mode=packed, recompress_flate=True)
+    if missing := set(headings) - {mark.title for mark in marks}:
         raise UserError(
             f"{pdf.name} has no bookmark for {min(missing)!r}. "
             "Fix: print it again, with another version of Chromium"

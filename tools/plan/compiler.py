@@ -1,90 +1,80 @@
-"""The process that asks the cards' compilers: it has their folder on its PYTHONPATH.
-
-It reads a request from standard input, as JSON: the `build` of a model (its name, size
-and policy) and `cases` to plan. To standard output it writes a line of JSON for each
-case. Without a `build` it tells the cards and the versions of what is asked.
-"""
+"""Ask the cards' compilers, in a process of its own for each model."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
+import multiprocessing
 import os
 import sys
-from typing import Any, TextIO
+from concurrent.futures import ProcessPoolExecutor
 
 FIGURES = ("capability", "memory", "bandwidth", "rates", "sources")
 
 
-def known() -> dict:
-    """The cards' figures, and the versions of what is asked."""
-    import jax
-    import jaxlib
-    import keras
-    import numpy
-
-    from snippets import gpu_compiler
-
-    cards = {
-        name: {k: v for k, v in dataclasses.asdict(card).items() if k in FIGURES}
-        for name, card in gpu_compiler.CARDS.items()
-    }
-    modules = {"jax": jax, "jaxlib": jaxlib, "keras": keras, "numpy": numpy}
-    return {
-        "cards": cards,
-        "versions": {name: x.__version__ for name, x in modules.items()},
-    }
+def processes(variables: dict[str, str]) -> ProcessPoolExecutor:
+    """A pool in which each call has a new process with these variables."""
+    return ProcessPoolExecutor(
+        max_workers=1,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=start,
+        initargs=(variables,),
+        max_tasks_per_child=1,
+    )
 
 
-def plans(build: list[str], cases: list[dict]) -> Any:
-    """What the compilers of the cards make of a training step, case by case.
+def start(variables: dict[str, str]) -> None:
+    """Set the variables of this process before it imports JAX."""
+    os.environ.update(variables)
+    sys.path[:0] = variables["PYTHONPATH"].split(os.pathsep)
 
-    Yields:
-        `status` ("planned", "refused" or "failed") with the plan, or with `why`.
+
+def cards() -> dict[str, dict]:
+    """The figures of each card."""
+    from snippets.gpu_compiler import CARDS
+
+    known = {name: dataclasses.asdict(card) for name, card in CARDS.items()}
+    for card in known.values():
+        card["capability"] = list(card["capability"])  # as JSON has it
+    return {name: {x: card[x] for x in FIGURES} for name, card in known.items()}
+
+
+def plans(build: tuple[str, str, str], cases: list[dict]) -> list[dict]:
+    """What the compilers of the cards make of a model's training step.
+
+    Args:
+        build: the model's name, its size and its dtype policy.
+        cases: the card of each, and the batch, which is the same in all.
+
+    Returns:
+        For each case `status` ("planned", "refused" or "failed") with the plan, or with
+        `why`.
     """
-    from snippets import gpu_compiler
+    from snippets.gpu_compiler import Refused, compile_step_for
     from tools.plan import models
-    from tools.plan.sizes import SIZES, Transformer
+    from tools.plan.sizes import SIZES, batch_of
 
     name, size, policy = build
-    its = SIZES[name][size]
-    model = models.prepare(its, policy, jit_compile=True)
-    array = gpu_compiler.array
+    model = models.prepare(SIZES[name][size], policy, jit_compile=True)
+    batch = batch_of(SIZES[name][size], cases[0]["batch"])
+    answers = []
     for case in cases:
-        shape = case["batch"], *its.inputs_shape
-        if isinstance(its, Transformer):
-            data = array(*shape, dtype="int32"), array(*shape, dtype="int32")
-        else:
-            data = array(*shape), array(case["batch"], dtype="int32")
         try:
-            program = gpu_compiler.compile_step_for(case["card"], model, *data)
-        except gpu_compiler.Refused as refusal:
-            yield {"status": "refused", "why": str(refusal)}
-            continue
+            program = compile_step_for(case["card"], model, *batch)
+        except Refused as refusal:
+            answers.append({"status": "refused", "why": str(refusal)})
         except Exception as error:
             first = (str(error).splitlines() or [""])[0]
-            yield {"status": "failed", "why": f"{type(error).__name__}: {first}"}
-            continue
-        yield {
-            "status": "planned",
-            "memory": program.plan,
-            "traffic": program.traffic,
-            "launches": dict(sorted(program.launches.items())),
-            "operations": program.operations,
-            "instructions": [x for x in program.instructions if "mma" in x],
-        }
-
-
-def serve(request: dict, out: TextIO) -> None:
-    """Answer a request."""
-    answers = plans(**request) if request else [known()]
-    for answer in answers:
-        print(json.dumps(answer), file=out, flush=True)
-
-
-if __name__ == "__main__":
-    sys.modules.update(matplotlib=None, sklearn=None)  # Keras would import them
-    # What the libraries print goes to standard error: the answers stay alone.
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    serve(json.load(sys.stdin), replies)
+            why = f"{type(error).__name__}: {first}"
+            answers.append({"status": "failed", "why": why})
+        else:
+            answers.append(
+                {
+                    "status": "planned",
+                    "memory": program.plan,
+                    "traffic": program.traffic,
+                    "launches": dict(sorted(program.launches.items())),
+                    "operations": program.operations,
+                    "instructions": [x for x in program.instructions if "mma" in x],
+                }
+            )
+    return answers

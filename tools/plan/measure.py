@@ -12,6 +12,7 @@ import argparse
 import datetime
 import importlib.metadata
 import importlib.util
+import itertools
 import json
 import os
 import platform
@@ -20,29 +21,85 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tools.machine import processor
+from tools.model import files
+from tools.model.errors import UserError, command
+from tools.plan.sizes import BATCHES, SIZES, batch_of
+
 ROOT = Path(__file__).resolve().parents[2]
-if __name__ == "__main__" and str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-from tools.machine import processor  # noqa: E402
-from tools.model.errors import UserError, command  # noqa: E402
-from tools.plan.sizes import BATCHES, SIZES, batch_of  # noqa: E402
-
 BACKENDS = ("tensorflow", "jax", "torch")
-PACKAGES = ("keras", *BACKENDS, "numpy")
 STOPWATCH = ("outcome", "waiting", "timing", "turns")  # the snippets that it is made of
-SYNCHRONISED = "snippets/waiting.py waits for each result"
 BUDGET = 20.0  # seconds for the samples of one case
+LAST_ONLY = {"waiting": "only for the last"}  # of so many calls in a row
+CALLS = 100
+WAYS = {
+    "as compile() chooses": {"jit_compile": "auto"},
+    "eager": {"jit_compile": False, "run_eagerly": True},
+    "compiled": {"jit_compile": True},
+}
 ACCELERATORS = ("gpu", "xpu", "mps", "tpu")
-RAN_OUT = re.compile(r"out of memory|RESOURCE_EXHAUSTED|OutOfMemory|MemoryError", re.I)
+UNSAID = ("first_s", "samples_s", "synchronised_by", "batch")
+DRIVER = ("--query-gpu=name,driver_version,memory.total", "--format=csv,noheader")
+RAN_OUT = re.compile(r"out of memory|RESOURCE_?EXHAUSTED|OutOfMemory|MemoryError", re.I)
 
 
 # --- one case after the other, in the process of a backend ---------------------------
+
+
+def cases(backend: str, large: bool, quick: bool) -> Iterator[dict]:
+    """What is measured: single operations, then the models.
+
+    A model runs as `compile()` chooses, and in float32 also eagerly and compiled.
+    """
+    dtypes = ["float32"] if quick else ["float32", "bfloat16", "float16"]
+    for size in [1] if quick else [1, 10_000_000]:
+        yield {"what": "add", "size": size, "dtype": "float32"}
+    yield {"what": "add", "size": 1, "dtype": "float32", **LAST_ONLY}
+    sizes = [256] if quick else [2048, 8192] if large else [512, 2048]
+    for dtype, size in itertools.product(dtypes, sizes):
+        yield {"what": "matmul", "size": size, "dtype": dtype}
+    copied = 100_000 if quick else 16_000_000
+    yield {"what": "copy to the device", "size": copied, "dtype": "float32"}
+    for model, dtype, way in itertools.product(SIZES, dtypes, WAYS):
+        if dtype != "float32" and way != "as compile() chooses":
+            continue
+        if backend == "torch" and way == "compiled":
+            continue  # minutes of compiling for one number
+        size = "large" if large else "small"
+        policy = dtype if dtype == "float32" else f"mixed_{dtype}"
+        case = {"model": model, "size": size, "policy": policy, "way": way}
+        for what in ("training step", "predict"):
+            yield {"what": what, **case, "batch": BATCHES[model][size]}
+
+
+def work(case: dict) -> Callable[[], Any]:
+    """What a case calls, with its arrays on the device or its model built."""
+    import keras
+    import numpy as np
+
+    from tools.plan import models
+
+    if "model" in case:
+        size = SIZES[case["model"]][case["size"]]
+        inputs, labels = batch_of(size, case["batch"])
+        model = models.prepare(size, case["policy"], **WAYS[case["way"]])
+        if case["what"] == "predict":
+            return lambda: model.predict_on_batch(inputs)
+        return lambda: model.train_on_batch(inputs, labels)
+    size, dtype = case["size"], case["dtype"]
+    if case["what"] == "copy to the device":
+        host = np.ones(size, dtype)
+        return lambda: keras.ops.convert_to_tensor(host) + 0
+    shape = (size, size) if case["what"] == "matmul" else (size,)
+    a, b = (keras.random.normal(shape, dtype=dtype) for _ in range(2))
+    operation = getattr(keras.ops, case["what"])
+    if "waiting" in case:
+        return lambda: [operation(a, b) for _ in range(CALLS)][-1]
+    return lambda: operation(a, b)
 
 
 def stopwatch() -> Callable[..., Any]:
@@ -53,84 +110,25 @@ def stopwatch() -> Callable[..., Any]:
     return names["measure"]
 
 
-def products(sizes: list[int], dtypes: list[str]) -> Iterator[tuple[dict, Callable]]:
-    """Products of two square matrices, and what their numbers are."""
-    import keras
-
-    for dtype in dtypes:
-        for size in sizes:
-            a, b = (keras.random.normal((size, size), dtype=dtype) for _ in range(2))
-            case = {"what": "matmul", "size": size, "dtype": dtype}
-            yield case, lambda a=a, b=b: keras.ops.matmul(a, b)
-
-
-def additions(sizes: list[int]) -> Iterator[tuple[dict, Callable]]:
-    """Sums of two vectors of float32: of one number, a call costs what there is."""
-    import keras
-
-    for size in sizes:
-        a, b = (keras.random.normal((size,)) for _ in range(2))
-        case = {"what": "add", "size": size, "dtype": "float32"}
-        yield case, lambda a=a, b=b: keras.ops.add(a, b)
-
-
-def many_additions(calls: int = 100) -> Iterator[tuple[dict, Callable]]:
-    """A hundred sums of two numbers, of which only the last is waited for."""
-    import keras
-
-    a, b = (keras.random.normal((1,)) for _ in range(2))
-    work = keras.ops.add
-    case = {"what": "add", "size": 1, "dtype": "float32", "unwaited_calls": calls}
-    yield case, lambda: [work(a, b) for _ in range(calls)][-1]
-
-
-def copies(size: int) -> Iterator[tuple[dict, Callable]]:
-    """Vectors of float32 from the host's memory to the device."""
-    import keras
-    import numpy as np
-
-    host = np.ones(size, "float32")
-    case = {"what": "copy to the device", "size": size, "dtype": "float32"}
-    yield case, lambda: keras.ops.convert_to_tensor(host) + 0
-
-
-def steps(size: str, policies: list[str]) -> Iterator[tuple[dict, Callable]]:
-    """Training steps and predictions of the models.
-
-    Each is run as `compile()` chooses, and in float32 also eagerly and compiled.
-    """
-    import keras
-
-    from tools.plan import models
-
-    ways: list[tuple[str, dict]] = [
-        ("as compile() chooses", {"jit_compile": "auto"}),
-        ("eager", {"jit_compile": False, "run_eagerly": True}),
-        ("compiled", {"jit_compile": True}),
-    ]
-    torch = keras.backend.backend() == "torch"
-    for name, sizes in SIZES.items():
-        inputs, labels = batch_of(sizes[size], BATCHES[name][size])
-        for policy in policies:
-            for way, how in ways if policy == "float32" else ways[:1]:
-                if torch and way == "compiled":
-                    continue  # minutes of compiling for one number
-                model = models.prepare(sizes[size], policy, **how)
-                case = {"model": name, "size": size, "policy": policy, "way": way}
-                case["batch"] = len(inputs)
-                yield (
-                    {"what": "training step", **case},
-                    lambda m=model, x=inputs, y=labels: m.train_on_batch(x, y),
-                )
-                yield (
-                    {"what": "predict", **case},
-                    lambda m=model, x=inputs: m.predict_on_batch(x),
-                )
+def outcome(case: dict, measure: Callable[..., Any]) -> dict:
+    """The times of a case, or why it has none."""
+    try:
+        timing = measure(work(case), repeats=9, at_least=0.05, budget=BUDGET)
+    except Exception as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        status = "out of memory" if RAN_OUT.search(why) else "failed"
+        return {"status": status, "why": why}
+    calls = CALLS if "waiting" in case else 1
+    return {
+        "status": "measured",
+        "first_s": timing.first / calls,
+        "samples_s": [sample / calls for sample in timing.samples],
+        "synchronised_by": "snippets/waiting.py waits for each result",
+    }
 
 
 def device_of(backend: str) -> dict:
-    """The device that a backend computes on: its kind, name and memory, if it tells."""
-
+    """The device that a backend computes on: its kind and name."""
     if backend == "jax":
         import jax
 
@@ -140,18 +138,17 @@ def device_of(backend: str) -> dict:
         import torch
         from keras.src.backend.torch.core import get_device
 
-        kind = get_device().partition(":")[0]
-        kind = {"cuda": "gpu"}.get(kind, kind)
+        kind = get_device().partition(":")[0].replace("cuda", "gpu")
         name = torch.cuda.get_device_name() if kind == "gpu" else kind
     else:
         import tensorflow as tf
 
-        found = tf.config.list_physical_devices("GPU")
-        kind = "gpu" if found else "cpu"
-        details = tf.config.experimental.get_device_details(found[0]) if found else {}
-        name = details.get("device_name", kind)
-    kind = kind if kind in ACCELERATORS else "cpu"
-    return {"kind": kind, "name": name}
+        devices = tf.config.list_physical_devices("GPU")
+        kind = name = "gpu" if devices else "cpu"
+        if devices:
+            details = tf.config.experimental.get_device_details(devices[0])
+            name = details.get("device_name", kind)
+    return {"kind": kind if kind in ACCELERATORS else "cpu", "name": name}
 
 
 def measure_backend(backend: str, quick: bool) -> Iterator[dict]:
@@ -159,35 +156,9 @@ def measure_backend(backend: str, quick: bool) -> Iterator[dict]:
     device = device_of(backend)
     yield {"device": device}
     large = device["kind"] != "cpu" and not quick
-    dtypes = ["float32"] if quick else ["float32", "bfloat16", "float16"]
-    policies = [x if x == "float32" else f"mixed_{x}" for x in dtypes]
-    cases = [
-        additions([1] if quick else [1, 10_000_000]),
-        many_additions(),
-        products([256] if quick else [2048, 8192] if large else [512, 2048], dtypes),
-        copies(100_000 if quick else 16_000_000),
-        steps("large" if large else "small", policies),
-    ]
     measure = stopwatch()
-    for case, function in (pair for group in cases for pair in group):
-        try:
-            timing = measure(function, repeats=9, at_least=0.05, budget=BUDGET)
-        except Exception as error:
-            why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            status = "out of memory" if RAN_OUT.search(why) else "failed"
-            yield {**case, "backend": backend, "status": status, "why": why}
-            continue
-        calls = case.pop("unwaited_calls", None)
-        seconds = [sample / (calls or 1) for sample in timing.samples]
-        case |= {"waiting": "only for the last"} if calls else {}
-        yield {
-            **case,
-            "backend": backend,
-            "status": "measured",
-            "first_s": timing.first / (calls or 1),
-            "samples_s": seconds,
-            "synchronised_by": SYNCHRONISED,
-        }
+    for case in cases(backend, large, quick):
+        yield {**case, "backend": backend, **outcome(case, measure)}
 
 
 # --- the whole machine ---------------------------------------------------------------
@@ -201,59 +172,49 @@ def output(*words: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def commit(given: str = "") -> str:
-    """The commit that is checked out, with "+changes" if files differ from it.
+def provenance(called: str, packages: dict[str, str], commit: str = "") -> dict:
+    """What a record needs to be worth something later.
+
+    Args:
+        called: the command that makes the record.
+        packages: the versions of those that it is about.
+        commit: what is checked out, where there is no git to ask. Of a clone in which
+            files differ from it, "+changes" is kept as well.
 
     Raises:
-        UserError: there is no repository and `given` is empty.
+        UserError: there is no repository and no commit is given.
     """
-    known = given or output("git", "rev-parse", "HEAD")
-    if not known:
+    if not commit:
+        commit = output("git", "rev-parse", "HEAD")
+        if output("git", "status", "--porcelain", "snippets", "tools"):
+            commit += "+changes"
+    if not commit:
         raise UserError(
             "no commit is known here, and a record without one is worthless later. "
             "Fix: run in a clone with git, or give --commit SHA"
         )
-    changes = (
-        "" if given else output("git", "status", "--porcelain", "snippets", "tools")
-    )
-    return known + ("+changes" if changes else "")
-
-
-def system() -> dict:
-    """The operating system and Python."""
-    kernel = f"{platform.system()} {platform.release().partition('-')[0]}"
-    return {"system": kernel, "python": platform.python_version()}
-
-
-def packages() -> dict[str, str]:
-    """The versions of Keras and the backends, of those that are here."""
-    known = {name: importlib.util.find_spec(name) for name in PACKAGES}
     return {
-        name: importlib.metadata.version(name) for name, spec in known.items() if spec
+        "date": datetime.date.today().isoformat(),
+        "commit": commit,
+        "command": called,
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
+        "python": platform.python_version(),
+        "packages": packages,
     }
 
 
-def run(backend: str, quick: bool) -> Iterator[dict]:
+def run(backend: str, options: list[str]) -> Iterator[dict]:
     """Measure a backend in a process of its own."""
-    words = [sys.executable, "-m", "tools.plan.measure", "--child"]
-    words += ["--quick"] if quick else []
+    words = [sys.executable, "-m", "tools.plan.measure", "--child", *options]
     environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    pipes = {"stdout": subprocess.PIPE, "text": True}
     with (
         tempfile.TemporaryFile("w+") as log,
         subprocess.Popen(
-            words,
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
+            words, cwd=ROOT, env=environment, stderr=log, **pipes
         ) as child,
     ):
-        try:
-            yield from map(json.loads, child.stdout)
-        except GeneratorExit:
-            child.kill()
-            raise
+        yield from map(json.loads, child.stdout)
         if status := child.wait():
             log.seek(0)
             why = (log.read().strip().splitlines() or [f"status {status}"])[-1]
@@ -261,21 +222,49 @@ def run(backend: str, quick: bool) -> Iterator[dict]:
             yield failed | {"why": f"the process ended: {why}"[:300]}
 
 
-def describe(found: dict) -> str:
-    """A measurement in a line."""
-    words = [
-        str(found.get(x, "")) for x in ("backend", "what", "model", "policy", "way")
-    ]
-    words += [str(found.get(x, "")) for x in ("size", "dtype")]
-    if found["status"] != "measured":
-        return " ".join([*filter(None, words), found["status"], found["why"]])
-    median = sorted(found["samples_s"])[len(found["samples_s"]) // 2]
-    return " ".join([*filter(None, words), f"{1e3 * median:.3g} ms"])
+def describe(result: dict) -> str:
+    """A result in a line."""
+    words = [str(x) for name, x in result.items() if name not in UNSAID]
+    if times := sorted(result.get("samples_s", [])):
+        words[-1] = f"{1e3 * times[len(times) // 2]:.3g} ms"
+    return " ".join(words)
+
+
+def measure_all(backends: list[str], record: dict, options: argparse.Namespace) -> None:
+    """Measure all backends; each device that they compute on has a file of its own."""
+    records: dict[Path, dict] = {}
+    for backend in backends:
+        device = record["device"]
+        for result in run(backend, ["--quick"] * options.quick):
+            if "device" in result:
+                if result["device"]["kind"] != "cpu":
+                    device = result["device"]
+                continue
+            slug = re.sub(r"[^a-z0-9]+", "-", device["name"].lower()).strip("-")
+            path = options.out / f"{slug}.json"
+            known = records.setdefault(path, {**record, "device": device})
+            known["results"] = [*known.get("results", []), result]
+            files.write_text(path, json.dumps(known, indent=1) + "\n")
+            print(describe(result), flush=True)
+    for path, known in records.items():
+        print(f"{len(known['results'])} measurements are in {path}")
+
+
+def answer(backend: str, quick: bool) -> None:
+    """Print the results of a backend alone: what libraries print is not among them."""
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for result in measure_backend(backend, quick):
+        print(json.dumps(result), file=replies, flush=True)
 
 
 @command
-def main(arguments: list[str] | None = None) -> int:
-    """Measure this machine and write a file that the page shows."""
+def main(arguments: list[str] | None = None) -> None:
+    """Measure this machine and write a file that the page shows.
+
+    Raises:
+        UserError: a package or the commit is missing.
+    """
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--quick", action="store_true", help="a few small cases")
     parser.add_argument("--commit", default="", help="where there is no git")
@@ -284,57 +273,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
-        replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-        os.dup2(2, 1)  # what the libraries print goes to standard error
-        for found in measure_backend(os.environ["KERAS_BACKEND"], options.quick):
-            print(json.dumps(found), file=replies, flush=True)
-        return 0
-    here = packages()
-    if "keras" not in here or not set(BACKENDS) & here.keys():
+        return answer(os.environ["KERAS_BACKEND"], options.quick)
+    names = filter(importlib.util.find_spec, ("keras", *BACKENDS, "numpy"))
+    packages = {name: importlib.metadata.version(name) for name in names}
+    backends = [name for name in BACKENDS if name in packages]
+    if "keras" not in packages or not backends:
         raise UserError("Keras or its backend is missing. Fix: pip install keras jax")
-    cpu, backends = processor(), [x for x in BACKENDS if x in here]
-    if not options.out.is_dir() or not os.access(options.out, os.W_OK):
-        raise UserError(f"{options.out} is no folder to write to. Fix: name another")
-    words = " ".join(["python -m tools.plan.measure", *(["--quick"] * options.quick)])
+    options.out.mkdir(parents=True, exist_ok=True)
+    called = " ".join(["python -m tools.plan.measure", *(["--quick"] * options.quick)])
+    known, cpu = provenance(called, packages, options.commit), processor()
+    driver = output("nvidia-smi", *DRIVER) or None
     record = {
         "schema": 2,
         "label": "measured",
         "device": {"kind": "cpu", "name": f"{cpu['name']}, {cpu['cores']} cores"},
-        "provenance": {
-            "date": datetime.date.today().isoformat(),
-            "commit": commit(options.commit),
-            "command": words,
-            **system(),
-            "packages": here,
-            "processor": cpu,
-            "driver": output(
-                "nvidia-smi",
-                "--query-gpu=name,driver_version,memory.total",
-                "--format=csv,noheader",
-            )
-            or None,
-        },
-        "results": [],
+        "provenance": {**known, "processor": cpu, "driver": driver},
     }
-    for backend in backends:
-        began = time.monotonic()
-        for found in run(backend, options.quick):
-            if "device" in found:
-                if found["device"]["kind"] != "cpu":
-                    record["device"] = found["device"]
-                continue
-            record["results"].append(found)
-            name = re.sub(r"[^a-z0-9]+", "-", record["device"]["name"].lower()).strip(
-                "-"
-            )
-            path = options.out / f"{name}.json"
-            path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-            print(describe(found), flush=True)
-        print(f"{backend}: {time.monotonic() - began:.0f} s", flush=True)
-    if not record["results"]:
-        raise UserError("nothing could be measured. Fix: see what was printed above")
-    print(f"{len(record['results'])} measurements are in {path}")
-    return 0
+    measure_all(backends, record, options)
 
 
 if __name__ == "__main__":

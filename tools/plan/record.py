@@ -12,13 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.model.errors import UserError
-from tools.plan import flops
-from tools.plan.sizes import BATCHES, SIZES
+from tools.plan.sizes import BATCHES, SIZES, training_step
 
 FOLDER = Path(__file__).with_name("results")
 PLAN = "compiled-plan.json"  # the one file there that is of no device
-LABEL = "the compiler's plan"
-SCHEMAS = Path(__file__).parent
 # Whose rate bounds the products of a policy, the fastest first.
 RATES = {
     "float32": ("tf32", "float32"),
@@ -46,9 +43,6 @@ def cases(cards: dict[str, dict]) -> Iterator[dict]:
 
     The large models come in each policy, the small ones in the suitable one. The cases
     of one model and policy follow each other, so that it is built once.
-
-    Args:
-        cards: what is known of each card, by name.
     """
     for size in ("large", "small"):
         for model, precision in itertools.product(BATCHES, RATES):
@@ -99,7 +93,7 @@ def complete(case: dict, answer: dict, cards: dict[str, dict]) -> dict:
     if answer["status"] != "planned":
         return {**case, **answer}
     card = cards[case["card"]]
-    flop = flops.training_step(SIZES[case["model"]][case["size"]], case["batch"])
+    flop = training_step(SIZES[case["model"]][case["size"]], case["batch"])
     least, binds = bound(card, case["precision"], flop, answer["traffic"])
     return {
         **case,
@@ -115,12 +109,7 @@ def complete(case: dict, answer: dict, cards: dict[str, dict]) -> dict:
 
 
 def parse(path: Path, schema: str, again: str) -> dict:
-    """Read a file of results and hold it against its schema.
-
-    Args:
-        path: the file.
-        schema: the name of the JSON Schema beside this program.
-        again: the command that makes the file anew.
+    """Read a file of results, which `again` makes, and hold it against its schema.
 
     Raises:
         UserError: it can't be read or breaks the schema; names the file and the place.
@@ -132,7 +121,7 @@ def parse(path: Path, schema: str, again: str) -> dict:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{path.name}: can't be read: {error}. {fix}") from None
-    rules = json.loads((SCHEMAS / schema).read_text(encoding="utf-8"))
+    rules = json.loads(Path(__file__).with_name(schema).read_text(encoding="utf-8"))
     for error in jsonschema.Draft202012Validator(rules).iter_errors(content):
         place = "/".join(map(str, error.absolute_path)) or "the top"
         raise UserError(f"{path.name}: at {place}: {error.message[:200]}. {fix}")

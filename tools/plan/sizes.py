@@ -1,8 +1,16 @@
-"""The three models of the page, in a size for CPUs and one for large GPUs."""
+"""The three models of the page: their sizes, their data, and their operations.
+
+Only matrix products and convolutions are counted, a multiplication and an addition as
+two operations, as in Kaplan et al. 2020 (arXiv 2001.08361) and Chowdhery et al. 2022
+(PaLM, arXiv 2204.02311, appendix B). Nothing is taken off for the causal mask or for
+products with the zeros of a padding.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -21,6 +29,12 @@ class Mlp:
         """The shape of one sample."""
         return (self.inputs,)
 
+    def products(self) -> Iterator[int]:
+        """Operations of each layer's product in the forward pass of a sample."""
+        widths = [self.inputs, *[self.width] * self.layers, self.classes]
+        for rows, columns in itertools.pairwise(widths):
+            yield 2 * rows * columns
+
 
 @dataclasses.dataclass(frozen=True)
 class Conv:
@@ -38,6 +52,16 @@ class Conv:
         """The shape of one sample."""
         return (self.side, self.side, 3)
 
+    def products(self) -> Iterator[int]:
+        """Operations of each layer's product in the forward pass of a sample."""
+        side, channels = self.side, 3
+        for filters in self.filters:
+            for inputs in (channels, filters):
+                yield 2 * side * side * 9 * inputs * filters
+            channels = filters
+            side //= 2
+        yield 2 * channels * self.classes
+
 
 @dataclasses.dataclass(frozen=True)
 class Transformer:
@@ -53,6 +77,15 @@ class Transformer:
     def inputs_shape(self) -> tuple[int, ...]:
         """The shape of one sample: token numbers."""
         return (self.length,)
+
+    def products(self) -> Iterator[int]:
+        """Operations of the products of a sample: a lookup of tokens is none."""
+        projections = 4 * self.width * self.width  # queries, keys, values, out
+        attention = 2 * self.width * self.length  # scores, mixing
+        dense = 2 * self.width * 4 * self.width
+        block = projections + attention + dense
+        yield 2 * self.length * self.layers * block
+        yield 2 * self.length * self.width * self.vocabulary
 
 
 Size = Mlp | Conv | Transformer
@@ -81,17 +114,30 @@ BATCHES = {
 }
 
 
-def batch_of(size: Size, batch: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def training_step(size: Size, batch: int) -> int:
+    """Operations of one training step: the forward pass and the gradients.
+
+    A gradient costs as many operations again, for each of a product's two factors. The
+    data needs none, so a first layer that computes on data has one for its weights
+    only. The optimizer's work grows with the weights and not with the batch; it is left
+    out.
+    """
+    products = list(size.products())
+    data = 0 if isinstance(size, Transformer) else products[0]
+    return batch * (3 * sum(products) - data)
+
+
+def batch_of(size: Size, batch: int) -> tuple[np.ndarray, np.ndarray]:
     """Make one batch of data.
 
     Returns:
         Inputs of shape (batch, *size.inputs_shape): float32, or int32 token numbers;
         and labels: int32 of shape (batch,), or (batch, length) for a transformer.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
+    shape = (batch, *size.inputs_shape)
     if isinstance(size, Transformer):
-        shape = (batch, *size.inputs_shape)
         tokens = rng.integers(0, size.vocabulary, shape, dtype="int32")
         return tokens, np.roll(tokens, -1, axis=1)
-    inputs = rng.standard_normal((batch, *size.inputs_shape), dtype="float32")
+    inputs = rng.standard_normal(shape, dtype="float32")
     return inputs, rng.integers(0, size.classes, batch, dtype="int32")

@@ -42,7 +42,7 @@ def set_addresses(app: Sphinx, config: Config) -> None:
 def write_program(app: Sphinx, exception: Exception | None) -> None:
     """Write the program that opens a notebook, with the site's address in it."""
     if exception is None and app.builder.name == "html":
-        program = Path(app.srcdir, "book", RUN).read_text(encoding="utf-8")
+        program = Path(__file__).parents[2].joinpath(RUN).read_text(encoding="utf-8")
         program = program.replace("{{ pages_url }}", app.config.html_baseurl)
         Path(app.outdir, RUN).write_text(program, encoding="utf-8")
 

@@ -1,11 +1,24 @@
-"""Pages without what needs a screen: folds are open, buttons and fields are gone."""
+"""The pages that are printed, without what needs a screen.
+
+Folds are open, buttons and fields are gone. The pages of the class are worked on in
+notebooks, and the calculators need a browser: links lead to them on the web.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from pathlib import Path
 
+import yaml
 from bs4 import BeautifulSoup, Tag
 
+from tools.model import address
+from tools.model.errors import UserError
+
+SITE = Path("_build", "html")
+ON_THE_WEB_ONLY = ("The class", "book/what-will-it-take")  # a part and a page
+FRONT = "Start"  # the part whose pages follow the welcome page
 # Only of use on a screen: cards that lead on, buttons, fields, marks beside headings.
 SCREEN_ONLY = (
     "script, style, template, form, input, button, select, textarea, noscript, "
@@ -17,6 +30,46 @@ HELPER = "# >>> snippets/"
 HELPER_END = "# <<<"
 # What XML can't hold, such as the escape character of coloured output.
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Book:
+    """The book's names and its printed pages."""
+
+    title: str
+    author: str
+    web: str  # the address of the site
+    parts: dict[str, list[str]]  # the pages of each part, as `_toc.yml` names them
+
+    @property
+    def slug(self) -> str:
+        """How files are called that hold the book."""
+        return "-".join(self.title.lower().split())
+
+
+def book(root: Path) -> Book:
+    """What `_config.yml` and `_toc.yml` say of the book."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    parts = {FRONT: [toc["root"]]}
+    for part in toc["parts"]:
+        if part["caption"] not in ON_THE_WEB_ONLY:
+            names = [chapter["file"] for chapter in part["chapters"]]
+            printed = [name for name in names if name not in ON_THE_WEB_ONLY]
+            parts.setdefault(part["caption"], []).extend(printed)
+    web = address.repository(root).pages
+    return Book(config["title"], config["author"], web, parts)
+
+
+def site(root: Path) -> Path:
+    """The folder of the site.
+
+    Raises:
+        UserError: it is not built.
+    """
+    if not (root / SITE / "index.html").is_file():
+        raise UserError(f"{SITE} holds no site. Fix: make book")
+    return root / SITE
 
 
 def parse(html: str) -> BeautifulSoup:
