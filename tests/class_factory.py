@@ -7,8 +7,10 @@ deserves the points of its honest answers, and nothing more.
 from __future__ import annotations
 
 import copy
+import csv
 import dataclasses
 import functools
+import io
 import json
 import sys
 from pathlib import Path
@@ -486,3 +488,9 @@ def grade(folder: Path, *options: str) -> int:
     """Run the command on the folder `in` of a folder, into `out` beside it."""
     arguments = ["grade", str(folder / "in"), str(MINI)]
     return cli.main([*arguments, "--out", str(folder / "out"), *options])
+
+
+def rows(path: Path) -> dict[str, dict[str, str]]:
+    """The rows of grades.csv or manual.csv, by student."""
+    lines = io.StringIO(path.read_text("utf-8-sig"), newline="")
+    return {row["student"]: row for row in csv.DictReader(lines)}

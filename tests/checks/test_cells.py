@@ -123,7 +123,7 @@ def start(root, notebooks, *options):
         [sys.executable, "-m", "pytest", "notebooks", *OPTIONS, *options],
         cwd=root,
         env=environment,
-        stdout=(root / "output").open("w"),
+        stdout=(root / "output").open("w"),  # nobody reads a pipe while it runs
         stderr=subprocess.STDOUT,
     )
 

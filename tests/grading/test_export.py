@@ -101,6 +101,23 @@ def test_nobody_gets_a_neighbours_score(course, capsys):
     assert "501" not in [row[1] for row in rows]
 
 
+def test_what_canvas_can_not_take_is_told(course, capsys):
+    assert to_canvas(course, "--column=Final") == 1
+    assert "among: Quiz; My task. Fix: name one" in capsys.readouterr().err
+    assert export(course, "--to=canvas") == 1
+    assert "Canvas wants its own columns back" in capsys.readouterr().err
+    (course / "book.csv").write_text(BOOK.replace(",10,", ",20,"))
+    assert to_canvas(course, "--column=my task") == 0
+    assert "worth 20 points there and 10 here" in capsys.readouterr().err
+
+
+def test_the_inputs_are_not_overwritten(course, capsys):
+    book = course / "book.csv"
+    assert to_canvas(course, "--column=my task", f"--out={book}") == 1
+    assert "is read, too. Fix: " in capsys.readouterr().err
+    assert book.read_text() == BOOK
+
+
 def test_the_totals_add_up(course, capsys):
     second = course / "grades" / "2-other"
     second.mkdir()
@@ -124,6 +141,3 @@ def test_the_totals_add_up(course, capsys):
     assert "2-other/grades.csv: s-77 José van Dyk jose@uni.example of" in said
     assert cli.main(["totals", folders[0], folders[0], *options]) == 1
     assert "named twice" in capsys.readouterr().err
-
-
-# What For teachers says.

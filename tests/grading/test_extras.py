@@ -1,19 +1,19 @@
 """An assignment is out of its core's points: extras make up for what is lost there."""
 
-import csv
-import io
+import json
 
 import class_factory
 import pytest
 from test_about import master
-from test_course import DUE
+from test_course import ADA, ALAN, DUE, HOUR, decided
 
 from grading import cli, runner
 from grading.author import masters
 from grading.batch import Graded
-from grading.course import counting
+from grading.course import counting, lateness, scores
 from grading.course.counting import Course
-from grading.reports import pages
+from grading.reports import gradescope, pages
+from grading.reports.manual import Mark
 from grading.submissions import Submission
 
 pytestmark = class_factory.NEEDS_SANDBOX
@@ -63,15 +63,38 @@ def test_nobody_gets_more_than_the_core(points, earned, score, small, tmp_path):
     assert (alone.earned, alone.score) == (earned, score)
 
 
-def rows(small, *standings, marks=None):
-    text = pages.grades([*standings], small, marks or {}, Course())
-    return list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))))
+def test_being_late_takes_its_share_of_what_counts(small, tmp_path):
+    one = graded(tmp_path, small, {"q1": 4, "q2": 3})
+    late = standing(small, one, rule=lateness.Rule(DUE - HOUR, 20))
+    assert (late.earned, late.capped, late.score) == (7, 5, 4)
 
 
-def test_the_table_shows_what_counts_and_the_sum(small, tmp_path):
-    row = rows(small, standing(small, graded(tmp_path, small, {"q1": 4, "q2": 3})))[0]
-    shown = (row["score"], row["max_score"], row["earned"], row["q2"])
-    assert shown == ("5", "5", "7", "3")
+def test_decisions_give_no_more_either(small, tmp_path):
+    one = graded(tmp_path, small, {"q1": 4})
+    given = standing(small, one, decisions=decided("anna,score q2,3,oral"))
+    assert (given.earned, given.score) == (7, 5)
+    over = Course(decisions=decided("anna,score,6,oral"))
+    _, lines = counting.stand([one], small, {}, over)
+    assert "'6' is no number from 0 to 5" in lines[0]
+
+
+@pytest.mark.parametrize("answer, complete", [("", "yes"), ("Because.", "no")])
+def test_an_extra_that_nobody_wrote_needs_no_mark(answer, complete, small, tmp_path):
+    one = graded(tmp_path, small, {"q1": 4, "q3": 1}, answer)
+    pages.write(tmp_path, [one], small)
+    assert class_factory.rows(tmp_path / "grades.csv")["anna"]["complete"] == complete
+    assert standing(small, one, {("anna", "q4"): Mark(1.5)}).earned == 6.5
+
+
+def test_platforms_and_totals_are_out_of_the_core(small, tmp_path):
+    one = graded(tmp_path, small, {"q1": 4, "q2": 3}, name="ada.l")
+    assert pages.gradescope(one, {}, small.points)["score"] == 5
+    assert gradescope.automatic(small) == 5
+    pages.write(tmp_path, [one], small, Course([ADA, ALAN]))
+    results = tmp_path / "students" / "ada.l" / pages.RESULTS
+    assert json.loads(results.read_text())["score"] == 5
+    found = scores.read(tmp_path, [ADA, ALAN])
+    assert (found.most, found.points[ADA], found.points[ALAN]) == (5, "5", "0")
 
 
 def test_the_student_reads_what_extras_do(small, tmp_path):
@@ -90,7 +113,6 @@ def test_an_earlier_result_follows_the_master(handed_in, capsys):
     arguments = ["grade", str(handed_in / "in"), str(path)]
     assert cli.main([*arguments, "--out", str(handed_in / "out")]) == 0
     assert "3 graded before, 0 to grade" in capsys.readouterr().err
-    text = (handed_in / "out" / "grades.csv").read_text(encoding="utf-8-sig")
-    found = {row["student"]: row for row in csv.DictReader(io.StringIO(text))}
+    found = class_factory.rows(handed_in / "out" / "grades.csv")
     assert (found["correct"]["score"], found["correct"]["earned"]) == ("5", "8")
     assert found["correct"]["complete"] == "yes"

@@ -11,6 +11,7 @@ import class_factory
 import pytest
 
 from grading import cli, sandbox
+from grading.reports import gradescope
 
 pytestmark = [class_factory.NEEDS_SANDBOX, pytest.mark.slow]
 AS_ROOT = pytest.mark.skipif(
@@ -39,6 +40,11 @@ def test_the_zip_has_what_gradescope_asks_for(archive):
     assert any(line.startswith("tensorflow>=") for line in needs)
     assert any(line.startswith("otter-grader>=") for line in needs)
     assert not any("__pycache__" in name for name in names)
+
+
+def test_elsewhere_it_runs_nothing(tmp_path, capsys):
+    assert gradescope.main(tmp_path) == 1
+    assert "not Gradescope's container" in capsys.readouterr().err
 
 
 def run_in_container(archive: Path, folder: Path, text: str) -> dict:

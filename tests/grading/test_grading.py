@@ -1,6 +1,5 @@
 """A folder of submissions, honest and hostile, graded in one unattended run."""
 
-import csv
 import json
 import os
 import re
@@ -70,8 +69,7 @@ def run(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def scores(run):
     """grades.csv, by student."""
-    text = (run[0] / "grades.csv").read_text(encoding="utf-8-sig")
-    return {row["student"]: row for row in csv.DictReader(text.splitlines())}
+    return class_factory.rows(run[0] / "grades.csv")
 
 
 @pytest.mark.timeout(300)
@@ -119,6 +117,13 @@ def test_feedback_shows_no_hidden_test(run, scores):
         assert "THE-HIDDEN-MESSAGE" not in page
         assert "other inputs (" not in page
         assert "other sizes" not in page
+
+
+def test_gradescope_hides_what_is_hidden(run):
+    results = json.loads((run[0] / STUDENTS / "wrong" / "results.json").read_text())
+    seen = {test["name"]: test["visibility"] for test in results["tests"]}
+    assert seen["Question 1: softmax (q1 form)"] == "visible"
+    assert seen["Question 1: softmax (q1 other inputs)"] == "hidden"
 
 
 @pytest.mark.slow

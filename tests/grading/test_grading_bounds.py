@@ -238,6 +238,7 @@ def test_a_test_that_takes_too_much_costs_its_own_points():
     assert time.monotonic() - start < 40
 
 
+@pytest.mark.slow
 def test_an_array_counts_each_time_that_it_is_used():
     many = (
         "import numpy as np\nimport protocol\n"
@@ -255,6 +256,7 @@ def test_an_array_counts_each_time_that_it_is_used():
     assert "arrays that are too large, each use counted" in message
 
 
+@pytest.mark.slow
 def test_numbers_chosen_to_be_slow_cost_their_own_question():
     slow = (
         "import numpy as np\n"

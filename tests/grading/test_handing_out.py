@@ -7,6 +7,7 @@ import class_factory
 import pytest
 
 from grading import cli
+from grading.author import masters
 
 SOLUTION = """```{code-cell}
 bytes_q3 = 4  # SOLUTION
@@ -65,6 +66,18 @@ def test_solutions_that_are_handed_out_hold_no_marks_and_run(tmp_path):
     assert '"""Bytes."""' in student and "Not the docstring" not in student
 
 
+def test_a_mark_that_would_be_handed_out_is_refused(tmp_path):
+    odd = SOLUTION.replace("4  # SOLUTION", "4  # SOLUTION\nx = 1  # BEGIN PROMPT")
+    with pytest.raises(masters.UserError, match="'# BEGIN PROMPT' is left in the sol"):
+        masters.build(master(tmp_path, SOLUTION, odd))
+
+
+@pytest.mark.parametrize("path", masters.master_paths(), ids=lambda path: path.stem)
+def test_no_solution_of_the_book_holds_a_mark(path):
+    for cell in masters.build(path).solution.cells:
+        assert not MARK.search(cell.source), cell.source
+
+
 # Open in Colab.
 
 HOST = "https://colab.research.google.com"
@@ -72,20 +85,13 @@ ID = "1a2B-c3_D4e5F6g7H8i9J0kLmNoPqRsTu"
 FILE = "my-variant.ipynb"
 PLACES = {
     "https://github.com/me/course": f"github/me/course/blob/main/{FILE}",
-    "https://github.com/me/course.git": f"github/me/course/blob/main/{FILE}",
-    "https://github.com/me/course/tree/dev": f"github/me/course/blob/dev/{FILE}",
     "https://github.com/me/course/tree/dev/week%201": (
         f"github/me/course/blob/dev/week%201/{FILE}"
     ),
-    "https://github.com/me/course/tree/dev/a/": f"github/me/course/blob/dev/a/{FILE}",
     "https://github.com/me/course/blob/dev/a/x.ipynb": (
         "github/me/course/blob/dev/a/x.ipynb"
     ),
-    f"{HOST}/github/me/course/blob/dev/x.ipynb": "github/me/course/blob/dev/x.ipynb",
-    ID: f"drive/{ID}",
     f"https://drive.google.com/file/d/{ID}/view?usp=sharing": f"drive/{ID}",
-    f"https://drive.google.com/open?id={ID}": f"drive/{ID}",
-    f"{HOST}/drive/{ID}": f"drive/{ID}",
     f"{HOST}/drive/{ID}?usp=sharing#scrollTo=x": f"drive/{ID}",
 }
 
@@ -105,24 +111,19 @@ def test_the_link_leads_where_a_teacher_says(given, tmp_path, capsys):
     assert said.endswith(f"made from its master; Open in Colab leads to {wanted}.")
 
 
+def test_one_file_is_no_place_for_several(tmp_path, capsys):
+    assert cli.main(["assign", "1", "2", "--to", str(tmp_path), "--colab", ID]) == 1
+    assert "one notebook, and there are 2 masters. Fix: " in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "given",
     [
-        "",
         "course",
         "https://gitlab.com/me/course",
-        "http://github.com/me/course",
-        "https://github.com/me",
-        "https://github.com/me/course/issues",
-        "https://github.com/me/course/blob/dev/a",
-        "https://github.com/me/course/tree/dev/x.ipynb",
-        "https://github.com/me/course/tree/dev/../x",
         "https://github.com/me/course/tree/dev/%2e%2e/x",
-        "https://github.com/me/course/tree/dev/a b",
         "https://github.com/me/course/tree/dev/a)**[x](y",
-        "https://drive.google.com/drive/folders/short",
-        f"{HOST}/github/me/course/blob/dev/a",
-        f"{ID})",
         f"javascript:{ID}",
     ],
 )

@@ -1,7 +1,5 @@
 """One question graded again: the others keep their points."""
 
-import csv
-import io
 import json
 from pathlib import Path
 
@@ -15,9 +13,11 @@ pytestmark = class_factory.NEEDS_SANDBOX
 
 def scores(folder: Path) -> dict[str, dict[str, str]]:
     """The points by question, by student."""
-    text = (folder / "out" / "grades.csv").read_text("utf-8-sig")
-    rows = csv.DictReader(io.StringIO(text))
-    return {row["student"]: {q: row[q] for q in ("q1", "q2", "q3")} for row in rows}
+    rows = class_factory.rows(folder / "out" / "grades.csv")
+    return {
+        student: {question: row[question] for question in ("q1", "q2", "q3")}
+        for student, row in rows.items()
+    }
 
 
 def variant(folder: Path, *changes: tuple[str, str]) -> Path:
@@ -40,6 +40,7 @@ MENDED = ('assert env["bytes_q3"] == 4,', 'assert env["bytes_q3"] in (4, 5),')
 WORSE = ("assert layer.count() == 2,", "assert layer.count() == 3,")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_one_question_is_mended_and_the_others_keep_their_points(handed_in, capsys):
     text = class_factory.HONEST["correct"].text.replace("bytes_q3 = 4", "bytes_q3 = 5")
@@ -62,6 +63,14 @@ def test_one_question_is_mended_and_the_others_keep_their_points(handed_in, caps
     assert grade(handed_in, master) == 0  # as after a mark by hand
     assert "5 graded before, 0 to grade" in capsys.readouterr().err
     assert scores(handed_in) == after
+
+
+def test_what_cant_be_graded_again_is_told(handed_in, capsys):
+    assert class_factory.grade(handed_in, "--only=q4") == 1  # it is graded by hand
+    message = "--only q4: no question that is graded here (q1, q2, q3)"
+    assert message in capsys.readouterr().err
+    assert class_factory.grade(handed_in, "--only=q3") == 1
+    assert "no earlier result in" in capsys.readouterr().err
 
 
 def test_other_questions_are_not_mixed(handed_in, capsys):

@@ -54,6 +54,20 @@ def test_each_file_is_in_one_part(places, count):
         assert sum(part.holds(place) for part in parts) == 1
 
 
+@pytest.mark.parametrize("given", ["0/8", "9/8", "a/b", "2"])
+def test_what_names_no_part_is_told(handed_in, given, capsys):
+    assert class_factory.grade(handed_in, f"--shard={given}", SECRET) == 1
+    assert f"--shard {given}: names no part. Fix: " in capsys.readouterr().err
+    assert not (handed_in / "out").exists()
+
+
+def test_parts_with_secrets_of_their_own_are_refused(handed_in, capsys):
+    assert class_factory.grade(handed_in, "--shard=1/2") == 1
+    message = "each part would draw its own hidden inputs. Fix: "
+    assert message in capsys.readouterr().err
+    assert not (handed_in / "out").exists()
+
+
 def test_a_part_writes_no_report_and_removes_nothing(handed_in, capsys):
     assert class_factory.grade(handed_in, SECRET) == 0
     out = handed_in / "out"
@@ -100,6 +114,3 @@ def test_parts_side_by_side_are_one_run_even_if_one_dies(tmp_path):
         for x in ("whole", "parts")
     ]
     assert students[0] == students[1] >= {"s0", "a_b", "a_b (2)", "a_b (3)"}
-
-
-# What For teachers says.

@@ -42,6 +42,15 @@ def test_what_a_student_wrote_is_written_and_nothing_that_was_given(course, caps
     assert "bytes_q3 = 4" not in given
 
 
+def test_no_file_of_an_earlier_run_is_lost(course, capsys):
+    assert code(course) == 0
+    notes = course / "out" / "students" / "anna.py"
+    notes.write_text("# my notes")
+    assert code(course) == 1
+    assert "is there already, and not empty. Fix: " in capsys.readouterr().err
+    assert notes.read_text() == "# my notes"
+
+
 def test_nothing_that_was_handed_in_is_run(course):
     trace = course / "trace"
     text = class_factory.case(f"open({str(trace)!r}, 'w')").text

@@ -4,17 +4,23 @@ import dataclasses
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
+import unicodedata
 from pathlib import Path
 
 import class_factory
 import nbformat
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from grading import submissions, written
 from grading.assignment import PLACEHOLDER
 from grading.author import masters
 from grading.text import one_line
+from tools.model.chapters import ROOT
 from tools.model.errors import UserError
 
 pytestmark = class_factory.NEEDS_SANDBOX
@@ -87,6 +93,53 @@ def test_a_students_name_leads_nowhere_else(student, folder):
     assert submissions.folder_name(student) == folder
 
 
+@given(st.text(min_size=1))
+@example("CON")
+@example("aux.x")
+@example("\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}" * 40)
+def test_any_name_makes_a_folder(student):
+    name = submissions.folder_name(one_line(student))
+    assert name and name.strip(". ") == name
+    assert len(name.encode()) <= 110
+    assert not set(name) & set('/\\<>:"|?*\0\n')
+    assert name.partition(".")[0].upper() not in ("CON", "PRN", "AUX", "NUL")
+
+
+NAMES = [
+    *(b"m\xfcller", "new\nline", "\x1b[31mred", "\u202etxt", "a" * 244, "é" * 122),
+    *("grades.csv", "students", "", ".", "..", "...", "CON", "-rf", " ", "=1+1"),
+    *("anna", "Anna", "\u00e9", "e\u0301", "\ufb01", "fi", "a?b", "a*b", "a_b"),
+    *("01_mini", "x (2)", "x", "X"),
+]
+
+
+def test_any_name_of_a_file_is_a_students(tmp_path):
+    names = [os.fsencode(name) + b".ipynb" for name in NAMES]
+    assert len(students(tmp_path, *names)) == len(NAMES)
+    found = submissions.find(tmp_path, "mini")
+    for one in found:
+        assert one.student == one_line(one.student).strip() != ""
+        assert submissions.read(one.path, class_factory.mini()).problem == ""
+    folders = {unicodedata.normalize("NFKC", one.folder).casefold() for one in found}
+    assert len({one.student for one in found}) == len(folders) == len(NAMES)
+
+
+def test_what_is_known_wrongly_makes_no_two_students_one(tmp_path):
+    known = {"a.ipynb": "same", "b.ipynb": "same", "gone.ipynb": "c"}
+    found = students(tmp_path, "a.ipynb", "b.ipynb", "c.ipynb", known=known)
+    assert sorted(found.values()) == ["c", "same", "same (2)"]
+
+
+def test_who_comes_late_takes_nobodys_folder(tmp_path):
+    (tmp_path / "a?b.ipynb").write_text("{}")
+    (first,) = submissions.find(tmp_path, "mini")
+    (tmp_path / "a*b.ipynb").write_text("{}")
+    known, kept = {first.place: first.student}, {first.place: first.folder}
+    found = submissions.find(tmp_path, "mini", known, kept)
+    assert [one.folder for one in found] == ["a_b (2)", "a_b"]
+    assert found[1] == first
+
+
 def test_who_was_there_first_keeps_the_name(tmp_path):
     known = students(tmp_path, "anna_mini.ipynb")
     assert known == {"anna_mini.ipynb": "anna"}
@@ -110,6 +163,54 @@ def test_a_folder_without_notebooks_is_refused(tmp_path):
     (tmp_path / "all.zip").touch()
     with pytest.raises(UserError, match="unpack it first"):
         submissions.find(tmp_path / "all.zip", "mini")
+
+
+def test_who_handed_in_no_notebook_is_named(tmp_path, monkeypatch):
+    (tmp_path / "honest.ipynb").write_text(NOTHING)
+    for name in ("pdf_1_assignsubmission_file_/a.pdf", "hidden/.a.ipynb", "shut/x"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    (tmp_path / "none").mkdir()
+    (tmp_path / "link").symlink_to("..")
+    scan = os.scandir
+
+    def refuse(path):
+        if Path(path).name == "shut":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    found = submissions.find(tmp_path, "mini")
+    none = "there is no notebook (*.ipynb) in it: "
+    assert {one.student: one.problem for one in found if one.problem} == {
+        "pdf_1": none + "a.pdf",
+        "hidden": none + ".a.ipynb",
+        "none": none + "it is empty",
+        "link": "this is a link",
+        "shut": "the folder can't be read (Permission denied)",
+    }
+
+
+def test_a_hidden_notebook_is_a_students(tmp_path):
+    names = [".gina.ipynb", "._honest.ipynb", "a/.x.ipynb", "a/b.ipynb", ".x/a.ipynb"]
+    found = students(tmp_path, *names)
+    assert found == {".gina.ipynb": ".gina", "a/b.ipynb": "a"}
+
+
+@pytest.mark.slow
+def test_folders_nested_without_end_are_named(tmp_path, monkeypatch):
+    (tmp_path / "honest.ipynb").write_text(NOTHING)
+    monkeypatch.chdir(tmp_path)
+    try:
+        for _ in range(2500):
+            Path("d").mkdir()
+            os.chdir("d")
+        monkeypatch.undo()
+        found = submissions.find(tmp_path, "mini")
+    finally:  # pytest could not remove them
+        subprocess.run(["rm", "-rf", tmp_path / "d"], check=True)
+    assert [one.student for one in found] == ["d", "honest"]
+    assert "name too long" in found[0].problem
 
 
 @pytest.mark.parametrize(
@@ -163,18 +264,39 @@ def test_the_digest_is_of_what_was_graded(tmp_path, monkeypatch):
 # What is in a file.
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32-le"])
+def test_notebooks_in_all_encodings_of_unicode_are_read(tmp_path, encoding):
+    path = tmp_path / "x.ipynb"
+    text = json.dumps(notebook("name = 'Zoë'"), ensure_ascii=False)
+    path.write_text(text, encoding=encoding)
+    content = submissions.read(path, class_factory.mini())
+    assert [cell.source for cell in content.cells] == ["name = 'Zoë'"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"metadata": []},
+        {"metadata": {"x": float("nan")}},
+        {"extra": [[{"outputs": 3}]]},
+        {"nbformat": 99},
+    ],
+)
+def test_what_does_not_count_does_no_harm(tmp_path, odd):
+    data = notebook("a = 1", "b = 2", **odd)
+    (tmp_path / "x.ipynb").write_text(json.dumps(data))
+    content = submissions.read(tmp_path / "x.ipynb", class_factory.mini())
+    assert [cell.source for cell in content.cells] == ["a = 1", "b = 2"]
+
+
 BROKEN = {
     "latin-1": json.dumps(notebook("é"), ensure_ascii=False).encode("latin-1"),
     "deep": b"[" * 200_000,
-    "deep below the cells": b'{"cells": ' + b"[" * 200_000,
     "huge number": b'{"cells": ' + b"9" * 10_000 + b"}",
     "no cells": b'{"a": 1}',
-    "null": b"null",
     "cells are text": b'{"cells": "abc"}',
-    "cells are no dicts": b'{"cells": [1]}',
     "a source of numbers": json.dumps(notebook([1, 2])).encode(),
     "a type of a list": b'{"cells": [{"cell_type": [], "source": ""}]}',
-    "worksheets are numbers": b'{"worksheets": [1]}',
     "escapes": b'\x1b[31m\n{"cells"',
     "utf-16 cut": json.dumps(notebook("a")).encode("utf-16")[:-1],
 }
@@ -194,6 +316,15 @@ def test_a_million_cells_are_refused(tmp_path):
     one = '{"cell_type":"raw","source":""}'
     path.write_text('{"cells":[' + ",".join([one] * 900_000) + "]}")
     assert problem(path) == "the notebook has more than 1000 cells"
+
+
+def test_a_long_code_cell_is_left_out_alone(tmp_path):
+    path = tmp_path / "x.ipynb"
+    path.write_text(json.dumps(notebook("a", "b" * (2**20 + 1), "c" * 2**20)))
+    first, second, third = submissions.read(path, class_factory.mini()).cells
+    assert (first.source, third.source) == ("a", "c" * 2**20)
+    with pytest.raises(ValueError, match="is longer than 1048576 characters, so it"):
+        exec(second.source, {})
 
 
 def with_text(path: Path, source: str) -> submissions.Content:
@@ -216,6 +347,48 @@ def test_a_pasted_picture_is_shortened_and_keeps_nothing_back(tmp_path):
     assert one.endswith(") and data:, well, `data:a`.")
     assert len(one) < 100
     assert one == same != other  # a mark counts for the picture that got it
+
+
+@pytest.mark.parametrize("text", ["data:" * 10**6, "data:a," * 10**6, "data:," * 10**6])
+def test_what_looks_like_pictures_takes_no_time(tmp_path, text):
+    path = tmp_path / "x.ipynb"
+    data = notebook()
+    data["cells"].append({"cell_type": "markdown", "source": f"{MARK}\n{text} x"})
+    path.write_text(json.dumps(data))
+    assert problem(path) == ""
+
+
+@pytest.mark.slow
+def test_a_file_of_empty_lists_takes_little_memory(tmp_path):
+    count = (submissions.MAX_FILE - 100) // len("[[[]]],")
+    text = '{"cells":[' + "[[[]]]," * count + "[]]}"
+    (tmp_path / "x.ipynb").write_text(text)
+    code = (
+        "import pathlib, resource, sys; from grading import submissions\n"
+        "print(submissions.read(pathlib.Path(sys.argv[1]), None).problem)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "x.ipynb")],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=60,
+    )
+    said, kib = done.stdout.splitlines()
+    assert "cell 1 has no type" in said
+    assert int(kib) < 2 * 2**20
+
+
+def test_old_notebooks_are_read(tmp_path):
+    cell = {"cell_type": "code", "input": ["a = 1\n", "b = 2"], "outputs": []}
+    old = {
+        **{"nbformat": 3, "nbformat_minor": 0, "metadata": {}},
+        "worksheets": [{"cells": [{**cell, "language": "python"}]}],
+    }
+    (tmp_path / "old.ipynb").write_text(json.dumps(old))
+    content = submissions.read(tmp_path / "old.ipynb", class_factory.mini())
+    assert [cell.source for cell in content.cells] == ["a = 1\nb = 2"]
 
 
 def test_half_characters_stay_in_the_cells_and_leave_the_answers(tmp_path):
@@ -254,53 +427,36 @@ ANSWERS = {
     "below the placeholder": ([f"{MARK}\n{PLACEHOLDER}", "Because."], "Because."),
     "below code": ([MARK, ("code", "x"), "Because."], "x\n\nBecause."),
     "on both sides": ([f"{MARK}\nOne.", ("code", "x"), "Two."], "One.\n\nx\n\nTwo."),
-    "own heading": ([MARK, "# My view", "Because."], "# My view\n\nBecause."),
     "a text of the master's": ([MARK, "A.", "Now the  figure.", "B."], "A.\n\nB."),
-    "a longer heading": (["{}", "## Hand in hand", "A."], "## Hand in hand\n\nA."),
     "up to a changed text": ([MARK, "A.", "## Hand in\n\nDone!", "No."], "A."),
     "mark deleted": (["{}", "Because."], "Because."),
-    "mark deleted, code": (["{}", ("code", "x"), "Because."], "x\n\nBecause."),
     "in the question": (["{}\n\nBecause."], "Because."),
     "in the question, marked": (
         ["{}\n\nBecause.", f"{MARK}\n{PLACEHOLDER}"],
         "Because.",
     ),
-    "in its line": (
-        ["{}".replace("{}", "{} Because."), f"{MARK}\n{PLACEHOLDER}"],
-        "Because.",
-    ),
-    "behind the title": ([f"{QUESTION} Because."], "Because."),
     "above the mark": (
         ["{}", "Because.", f"{MARK}\n{PLACEHOLDER}"],
         "Because.",
     ),
     "above and below": (["{}", "A.", f"{MARK}\nB.", "C."], "A.\n\nB.\n\nC."),
-    "split": (["{0}", "A.", "{1}", f"{MARK}", "B."], "A.\n\nB."),
     "quoted": (["{}", f"{MARK}\n> {{1}}\n\nBecause."], "Because."),
     "question changed": (
         [f"{QUESTION}\n\nWhy, then?", f"{MARK}\nBecause."],
         "Why, then?\n\nBecause.",
     ),
-    "heading copied": (["{}", MARK, f"{QUESTION}\nBecause."], "Because."),
     "title and mark elsewhere": (["Hello.", f"{MARK}\nA.", "{}", "B."], "A.\n\nB."),
     "merged": ([f"{{}}\n\n{MARK}\nBecause.\n\n## Hand in\n\nUp."], "Because."),
     "no cells": ([], ""),
-    "nothing of it": (["Hello.", ("code", "x")], ""),
     "marked in code": ([("code", f"{MARK}\nBecause."), "So."], "Because.\n\nSo."),
     "another mark": ([f"{MARK}\nA <!-- answer: q1 --> b"], "A <!-- answer: q1 --> b"),
-    "a mark that is broken": (["{}", "<!-- answer: q4\nB."], "<!-- answer: q4\nB."),
     "a raw cell": (["{}", MARK, ("raw", "Because.")], "Because."),
-    "a comment": (["{}", MARK, ("code", "# Because.")], "# Because."),
     "a comment in given code": (
         ["{}", MARK, ("code", "def draw(rows):\n    # Because.\n    ...")],
         "    # Because.",
     ),
     "a string": (["{}", MARK, ("code", '"""Because."""')], '"""Because."""'),
     "given code": (["{}", MARK, ("code", "def draw(rows):\n    ...")], ""),
-    "given code, twice": (
-        ["{}", MARK, ("code", "def draw(rows):\n    ...\n    ...\ndraw(1)")],
-        "    ...\ndraw(1)",
-    ),
     "code of another question": (["{}", "A.", ("code", "bytes_q3 = ...")], "A."),
     "another question": (["{}", "A.", "### Question 1: softmax", "B."], "A."),
 }
@@ -323,6 +479,24 @@ def test_written_answers_are_found(name, longer):
     for old, new in {"{}": question, "{0}": first, "{1}": rest.split("\n")[0]}.items():
         cells = [(kind, source.replace(old, new)) for kind, source in cells]
     assert written.answers(cells, longer) == {"q4": wanted}
+
+
+def test_an_endless_answer_is_cut_and_costs_no_time(tmp_path):
+    text = "a\n" * (submissions.MAX_FILE // 8)
+    content = with_text(tmp_path / "x.ipynb", f"{MARK}\n{text}")
+    answer = content.answers["q4"]
+    assert len(answer) < written.MAX_ANSWER + 100
+    assert answer.endswith(written.CUT)
+    assert problem(tmp_path / "x.ipynb") == ""
+
+
+def test_two_marks_in_one_cell_are_told_apart():
+    mini = class_factory.mini()
+    question = next(one for one in mini.questions if one.manual)
+    both = [question, dataclasses.replace(question, name="q5", title="Question 5")]
+    two = dataclasses.replace(mini, questions=both)
+    cell = ("markdown", f"{MARK} One. <!--answer:q5-->\nTwo.\n")
+    assert written.answers([cell], two) == {"q4": "One.", "q5": "Two."}
 
 
 @pytest.mark.parametrize("path", masters.master_paths(), ids=lambda path: path.stem)

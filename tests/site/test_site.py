@@ -39,6 +39,13 @@ PAGES = sitemap()
 CHAPTERS = [page for page in PAGES if page.startswith("notebooks/")]
 NOTEBOOKS = [*CHAPTERS, *(page for page in PAGES if page.startswith("assignments/"))]
 MODEL = "notebooks/04-place-operations.html"  # the chapter that is the model for all
+WITHOUT_OUTLINE = """all => all.map((icon) => icon.className).filter((name, index) =>
+  getComputedStyle(all[index], "::before").maskImage === "none")"""
+DISTORTED = """all => all.map((picture) => {
+  const { width, height } = picture.getBoundingClientRect();
+  const stated = picture.getAttribute("width") / picture.getAttribute("height");
+  return width / height / stated - 1;
+}).filter((change) => Math.abs(change) > 0.02)"""
 LOOKED_AT = (MODEL, "book/welcome.html", "book/what-will-it-take.html")
 
 
@@ -62,6 +69,11 @@ def test_a_page_loads_whole_from_the_site_alone_and_fits_on_a_phone(phone, base,
     phone.tab.evaluate(OPEN_ALL)
     assert not phone.tab.evaluate(OVERFLOW)
     assert not phone.problems
+    pictures = phone.tab.locator("article img[width][height]:visible")
+    assert not pictures.evaluate_all(DISTORTED)
+    icons = phone.tab.locator("[class*=' fa-'], a.github")
+    assert icons.count() >= 5
+    assert not icons.evaluate_all(WITHOUT_OUTLINE)
     if page in NOTEBOOKS:
         for place in (".run-panel", ".bd-article p"):
             link = phone.tab.locator(
