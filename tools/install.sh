@@ -85,8 +85,7 @@ folder, wheels = compiler_wheels(); print(folder.name, *wheels)') || return
 install() {
     "$python" -m pip install --quiet --no-input uv || return
     configure_uv
-    # Compiled once, because other users and the sandbox only read the environment.
-    uv_install --compile-bytecode "$@" || return
+    uv_install "$@" || return
     case $words in *all*) install_compiler ;; esac
 }
 
@@ -112,7 +111,10 @@ set --
 for word in $words; do
     case $word in
     book | lint | paper) set -- "$@" --requirement "requirements-$word.txt" ;;
-    all) set -- "$@" --requirement requirements.txt --requirement requirements-test.txt ;;
+    all) # compiled once, because the sandbox's user only reads the environment
+        set -- "$@" --compile-bytecode --requirement requirements.txt
+        set -- "$@" --requirement requirements-test.txt
+        ;;
     *) fail "cannot install $word. Fix: sh tools/install.sh book|lint|paper|all" ;;
     esac
 done

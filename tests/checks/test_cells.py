@@ -158,9 +158,8 @@ def run(tmp_path_factory):
     notebooks["healthy"] = HEALTHY
     options = ("-n", "2", "--dist", "loadscope", "--nbval-cell-timeout=3")
     process = start(root, notebooks, *options)
-    process.wait(timeout=200)
-    text = (root / "output").read_text()
-    run = Run(process.returncode, text, root, {}, {}, {})
+    status = process.wait(timeout=400)
+    run = Run(status, (root / "output").read_text(), root, {}, {}, {})
     for case in xml.etree.ElementTree.parse(root / "report.xml").iter("testcase"):
         known = {x.attrib["name"]: x.attrib["value"] for x in case.iter("property")}
         notebook = Path(known["notebook"]).stem[3:]
@@ -226,16 +225,15 @@ def test_the_run_is_red_with_a_summary_and_leaves_nothing(run):
     assert left_behind(run.root) == []
 
 
-def test_an_interrupted_run_leaves_no_kernel(tmp_path_factory):
-    root = tmp_path_factory.mktemp("x") / "house"  # a socket's path has to be short
-    process = start(root, {"deaf": DEAF}, "-n", "1")
-    deadline = time.monotonic() + 60
-    while not any("1234" in x for x in left_behind(root)):
+def test_an_interrupted_run_leaves_no_kernel(tmp_path):
+    process = start(tmp_path / "house", {"deaf": DEAF}, "-n", "1")
+    deadline = time.monotonic() + 200
+    while not any("1234" in x for x in left_behind(tmp_path / "house")):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.5)
     process.terminate()
     process.wait(timeout=60)
-    assert left_behind(root) == []
+    assert left_behind(tmp_path / "house") == []
 
 
 # --- the book's own notebooks ------------------------------------------------------

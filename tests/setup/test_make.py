@@ -37,7 +37,6 @@ def ready(house):
     (house / ".venv/share/the-compiler").mkdir(parents=True)
     (house / ".ci").mkdir()
     (house / ".github").mkdir()
-    (house / "snippets/compiler_wheels.py").touch()
     return house
 
 
@@ -122,7 +121,6 @@ def test_a_broken_environment_is_refused(house):
 
 @pytest.mark.slow
 def test_no_network_is_one_line(house):
-    (house / "snippets/compiler_wheels.py").touch()
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "1"}
     nowhere |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
     error = the_error(install(house, "book", PYTHON=sys.executable, **nowhere))

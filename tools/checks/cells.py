@@ -55,10 +55,13 @@ class Kernel(RunningKernel):
             prefix="chapter-", ignore_cleanup_errors=True
         )
         self.mark = f"{os.environ.get(RUN, '')}/{uuid.uuid4().hex}"
+        connection = str(Path(self.folder.name, "kernel.json"))
+        # A port that is free may be another's a moment later. A socket is a file,
+        # whose path may have 104 characters.
         self.km = KernelManager(
             kernel_spec_manager=ThisPython(),
-            connection_file=str(Path(self.folder.name, "kernel.json")),
-            transport="ipc",  # a port that is free may be another's a moment later
+            connection_file=connection,
+            transport="ipc" if len(connection) < 95 else "tcp",
         )
 
     def start(self, timeout: float) -> None:
