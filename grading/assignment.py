@@ -23,13 +23,6 @@ class Question:
     minutes: int | None = None  # what it takes who has read the chapters
     chapters: tuple[int, ...] = ()  # that it tests
     extra: bool = False  # no part of the core
-    needs: tuple[str, ...] = ()  # whose answers, or given cells, it uses
-
-    @classmethod
-    def from_json(cls, data: dict) -> Question:
-        """The question that `dataclasses.asdict` and JSON took apart."""
-        lists = {key: tuple(data[key]) for key in ("chapters", "needs")}
-        return cls(**{**data, **lists})
 
 
 @dataclasses.dataclass(frozen=True)

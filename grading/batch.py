@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import importlib.metadata
@@ -21,8 +20,7 @@ from tools.model.errors import UserError
 
 STUDENTS = "students"  # a folder of their own: no name can hide another result
 GRADED = "graded.json"
-# The packages that the assignments' cells import, and how they are called there.
-PACKAGES = ("jax", "keras", "openvino", "scikit-learn", "tensorflow", "torch")
+# The packages that the assignments' cells import.
 MODULES = ("jax", "keras", "numpy", "openvino", "sklearn", "tensorflow", "torch")
 
 
@@ -96,7 +94,6 @@ def grade_all(
     jobs: int,
     progress: Callable[[str], None],
     groups: Groups | None = None,
-    only: str = "",
 ) -> list[Graded]:
     """Grade what is new or has changed.
 
@@ -109,14 +106,12 @@ def grade_all(
         jobs: how many to grade at the same time; the cores are shared out.
         progress: called with a line after each submission.
         groups: see parallel.grade.
-        only: a question. Then all are graded afresh, and of those that an earlier run
-            graded this question alone gets other points.
 
     Returns:
         One Graded for each submission, in their order.
 
     Raises:
-        UserError: the students' results have no place, or there are none to mend.
+        UserError: the students' results have no place.
     """
     _make_room(out)
 
@@ -127,25 +122,14 @@ def grade_all(
     settings["versions"] = versions()
     done: dict[Submission, Graded] = {}
     todo: list[tuple[Submission, Content, str]] = []
-    earlier: dict[Submission, Result] = {}
     for submission in found:
         content = _content(submission, assignment)
         wanted = key(content.digest, assignment, settings)
-        old = _to_mend(out, submission, content, assignment, only) if only else None
-        if old is not None:
-            earlier[submission] = old
-            todo.append((submission, content, wanted))
-            continue
         at_once = _without_grading(out, submission, content, wanted, assignment, say)
         if at_once:
             done[submission] = at_once
         else:
             todo.append((submission, content, wanted))
-    if only and found and not earlier:
-        raise UserError(
-            f"--only {only}: no earlier result in {out} is of these files. "
-            "Fix: grade without --only first, or see --out."
-        )
     before = sum(not one.fresh for one in done.values())
     say(f"{before} graded before, {len(todo)} to grade")
     work = [(content.cells, assignment, limits, seed) for _, content, _ in todo]
@@ -153,16 +137,9 @@ def grade_all(
     for number, (index, result) in enumerate(results, start=1):
         submission, content, wanted = todo[index]
         result = fit(result)
-        old = earlier.get(submission)
-        if old is not None and result.failed:
-            done[submission] = Graded(submission, old, content.answers, False)
-            say(f"{submission.student}: {only} keeps its points; {result.problem}")
-            continue
-        if old is not None:
-            result = _mended(old, result, only)
         done[submission] = Graded(submission, result, content.answers, True)
         again = "" if result.failed else wanted  # no key is that of a good result
-        _keep(out, submission, again, result, say, content.digest)
+        _keep(out, submission, again, result, say)
         problem = f"  {result.problem}" if result.problem else ""
         say(
             f"[{number}/{len(todo)}] {submission.student}: {result.score:g} points, "
@@ -216,12 +193,12 @@ def _without_grading(
     old = _earlier(record, wanted)
     if old is not None:
         if (record.get("place"), record.get("student")) != _whose(submission):
-            _keep(out, submission, wanted, old, say, content.digest)
+            _keep(out, submission, wanted, old, say)
         return Graded(submission, old, content.answers, fresh=False)
     if not content.problem:
         return None
     result = runner.empty_result(assignment, content.problem)
-    _keep(out, submission, wanted, result, say, content.digest)
+    _keep(out, submission, wanted, result, say)
     say(f"{submission.student}: {content.problem}")
     return Graded(submission, result, content.answers, fresh=True)
 
@@ -244,14 +221,12 @@ def _keep(
     wanted: str,
     result: Result,
     say: Callable[[str], None],
-    digest: str = "",
 ) -> None:
     """Keep a result for the next run; that it can't be kept harms nobody else."""
     data = dataclasses.asdict(result)
     place, student = _whose(submission)
-    record = {"key": wanted, "place": place, "student": student, "digest": digest}
+    record = {"key": wanted, "place": place, "student": student}
     record |= {"sum": _sum(data), "result": data}
-    record |= {"answers": last_answers(out, submission)}
     try:
         _write(out, submission, record)
     except OSError as error:
@@ -266,32 +241,6 @@ def _write(out: Path, submission: Submission, record: dict) -> None:
     folder(out, submission).mkdir(parents=True, exist_ok=True)
     path = folder(out, submission) / GRADED
     files.write_text(path, json.dumps(record, indent=1) + "\n")
-
-
-def last_answers(out: Path, submission: Submission) -> dict[str, str]:
-    """What tells the answers that the table of marks shows, by question.
-
-    Args:
-        out: the folder of results; what can't be read in it is left out.
-        submission: the student's.
-    """
-    found = _record(folder(out, submission) / GRADED).get("answers")
-    found = found if isinstance(found, dict) else {}
-    return {name: one for name, one in found.items() if isinstance(one, str)}
-
-
-def keep_answers(out: Path, submission: Submission, answers: dict[str, str]) -> None:
-    """Keep what tells the answers that the table of marks shows now.
-
-    Args:
-        out: the folder of results; if it can't be kept, grade_all has said so.
-        submission: the student's.
-        answers: what tells them, by question.
-    """
-    record = _record(folder(out, submission) / GRADED)
-    if record.get("answers") != answers:
-        with contextlib.suppress(OSError):
-            _write(out, submission, record | {"answers": answers})
 
 
 def _whose(submission: Submission) -> tuple[str, str]:
@@ -315,65 +264,41 @@ def _record(path: Path) -> dict:
 
 def _earlier(record: dict, wanted: str) -> Result | None:
     """The result of an earlier run, if it is still good."""
-    return _kept(record) if record.get("key") == wanted else None
-
-
-def _kept(record: dict) -> Result | None:
-    """The result of an earlier run, good or not; none if it can't be read."""
     try:
-        whole = record["sum"] == _sum(record["result"])
-        return Result.from_json(record["result"]) if whole else None
+        good = record["key"] == wanted and record["sum"] == _sum(record["result"])
+        return Result.from_json(record["result"]) if good else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
-def _to_mend(
-    out: Path,
-    submission: Submission,
-    content: Content,
-    assignment: Assignment,
-    only: str,
-) -> Result | None:
-    """The result of the same file from an earlier run, of which a question is mended.
+def stale(out: Path, found: list[Submission]) -> list[Path]:
+    """The folders with results of submissions that are no longer there."""
+    names = {one.folder for one in found}
+    folders = [path.parent for path in sorted(out.glob(f"{STUDENTS}/*/{GRADED}"))]
+    return [one for one in folders if one.name not in names and not one.is_symlink()]
+
+
+def check_same_class(out: Path, found: list[Submission]) -> None:
+    """See that the results in a folder are those of these submissions.
 
     Raises:
-        UserError: it has other questions than the assignment.
+        UserError: most of them would have to be removed.
     """
-    record = _record(folder(out, submission) / GRADED)
-    old = _kept(record)
-    if content.problem or old is None or old.failed:
-        return None
-    if not content.digest or record.get("digest") != content.digest:
-        return None
-    asked = [(one.name, one.manual, one.points) for one in assignment.questions]
-    had = [(one.name, one.manual, one.points) for one in old.questions]
-    if [one for one in asked if one[0] != only] != [
-        one for one in had if one[0] != only
-    ]:
+    kept = len(list(out.glob(f"{STUDENTS}/*/{GRADED}")))
+    gone = len(stale(out, found))
+    if gone > 1 and 2 * gone > kept:
         raise UserError(
-            f"--only {only}: {submission.student} was graded with other questions, or "
-            "other points for them. Fix: grade without --only, or see --out."
+            f"{out}: {gone} of the {kept} results in it are of files that are not "
+            "there any more: is it another group's folder? Fix: name another folder of "
+            f"results with --out, or remove {out} if it is not needed any more."
         )
-    return old
-
-
-def _mended(old: Result, new: Result, only: str) -> Result:
-    """A result in which one question is another's."""
-    fresh = {one.name: one for one in new.questions if one.name == only}
-    kept = {one.name: one for one in old.questions if one.name != only}
-    questions = [(kept | fresh)[one.name] for one in new.questions]
-    return dataclasses.replace(old, questions=questions)
 
 
 def remove_stale(out: Path, found: list[Submission]) -> list[str]:
     """Remove the results of submissions that are no longer there; their names."""
-    names = {one.folder for one in found}
     removed = []
-    for path in sorted(out.glob(f"{STUDENTS}/*/{GRADED}")):
-        stale = path.parent
-        if stale.name in names or stale.is_symlink():
-            continue
-        shutil.rmtree(stale, ignore_errors=True)
-        if not stale.exists():
-            removed.append(text.file_name(stale.name))
+    for path in stale(out, found):
+        shutil.rmtree(path, ignore_errors=True)
+        if not path.exists():
+            removed.append(text.file_name(path.name))
     return removed

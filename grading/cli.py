@@ -1,4 +1,4 @@
-"""The commands of the class: make assignments, grade them, pack them for Gradescope."""
+"""The commands of the class: make assignments, grade them, mark what a person reads."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import contextlib
 import secrets
 import signal
 import sys
+import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 
 from grading import batch, cgroup, probe, sandbox, shards, similar, submissions
-from grading.assignment import Assignment
-from grading.author import assemble, bank, colab, masters
-from grading.course import counting, decisions, export, lateness, roster, times, totals
+from grading.author import colab, masters, questions
 from grading.parallel import ENDS
-from grading.reports import by_hand, gradescope, manual, pages
+from grading.reports import marking, marks, pages, roster
+from grading.submissions import Submission
 from tools import machine
 from tools.model import files
 from tools.model.chapters import ROOT
@@ -26,15 +26,8 @@ SEED_FILE = "seed.txt"
 ASSIGNMENTS = ROOT / "assignments"
 
 
-def add_grade(commands) -> None:
-    """The command `grade`."""
-    parser = commands.add_parser(
-        "grade",
-        help="grade a folder of notebooks",
-        description="Grade a folder of notebooks as downloaded from a learning "
-        "platform. A second run grades only what changed, and takes up what was filled "
-        "in by hand.",
-    )
+def add_place(parser: argparse.ArgumentParser) -> None:
+    """What `grade` and `mark` both take: the submissions, and where results lie."""
     parser.add_argument("submissions", type=files.home, metavar="SUBMISSIONS")
     parser.add_argument(
         "assignment", help="its number or name, or the path of your own master"
@@ -42,8 +35,40 @@ def add_grade(commands) -> None:
     parser.add_argument(
         "--out",
         type=files.home,
-        help=f"the folder of results (default: {OUT}/ASSIGNMENT)",
+        help=f"the folder of results (default: {OUT}/ASSIGNMENT/SUBMISSIONS' name)",
     )
+
+
+def results(options: argparse.Namespace, assignment: str) -> Path:
+    """The folder of results: of an assignment and of a folder of submissions.
+
+    Raises:
+        UserError: it would lie among the submissions.
+    """
+    inside = options.submissions.resolve()
+    out = options.out or Path(OUT, assignment, submissions.folder_name(inside.name))
+    if out.resolve() == inside or inside in out.resolve().parents:
+        raise UserError(
+            f"{out}: the results can't lie in the folder of the submissions. "
+            "Fix: name another folder with --out."
+        )
+    return out
+
+
+def find(options: argparse.Namespace, assignment: str, out: Path) -> list[Submission]:
+    """The submissions, called as an earlier run has called them."""
+    return submissions.find(options.submissions, assignment, *batch.known(out))
+
+
+def add_grade(commands) -> None:
+    """The command `grade`."""
+    parser = commands.add_parser(
+        "grade",
+        help="grade a folder of notebooks",
+        description="Grade a folder of notebooks as downloaded from a learning "
+        "platform. A second run grades only what changed, and takes up the marks.",
+    )
+    add_place(parser)
     parser.add_argument(
         "--seed",
         help="a secret, any text, from which the hidden inputs are drawn (default: "
@@ -62,12 +87,20 @@ def add_grade(commands) -> None:
         "parts, the same command without --shard writes them",
     )
     parser.add_argument(
-        "--only",
-        metavar="QUESTION",
-        help="grade all afresh, and take over the points of this question alone, such "
-        "as q3; the others keep theirs",
+        "--roster",
+        type=files.home,
+        help="a table with the columns number, name and mail: whose each file is",
     )
-    add_course(parser)
+    parser.add_argument(
+        "--no-extras",
+        action="store_true",
+        help="extras make up for nothing that was lost in the core",
+    )
+    parser.add_argument(
+        "--reveal",
+        action="store_true",
+        help="after the deadline: feedback names each hidden check and its message",
+    )
     usual = sandbox.Limits()
     for name, default, text in (
         ("cell-seconds", usual.cell_seconds, "wall time of a cell"),
@@ -84,90 +117,28 @@ def add_grade(commands) -> None:
     parser.set_defaults(run=grade)
 
 
-def add_course(parser: argparse.ArgumentParser) -> None:
-    """The options around an assignment: who is who, and what counts."""
-    parser.add_argument(
-        "--roster",
-        type=files.home,
-        help="a table with the columns number, name and mail: whose each file is",
-    )
-    parser.add_argument(
-        "--decisions",
-        type=files.home,
-        help="a table with the columns student, kind, value and reason (default: "
-        f"{decisions.FILE} beside the results, if it is there)",
-    )
-    parser.add_argument(
-        "--times",
-        type=files.home,
-        help="a table that says when each person handed in, such as Moodle's grading "
-        "worksheet (default: the times of the files)",
-    )
-    parser.add_argument(
-        "--deadline", help="when it is due, in local time, such as 2026-12-01T23:59"
-    )
-    parser.add_argument(
-        "--late",
-        metavar="10%%/day",
-        help="what each day begun costs (default: nothing)",
-    )
-    parser.add_argument(
-        "--late-days", type=int, help="after how many days nothing counts any more"
-    )
-
-
-def course(options: argparse.Namespace, out: Path) -> counting.Course:
-    """What the options say of the course.
-
-    Raises:
-        UserError: one of them, or a table that they name, is broken.
-    """
-    people = roster.read(options.roster) if options.roster else None
-    return counting.Course(
-        people,
-        decisions.read(
-            options.decisions or out / decisions.FILE, bool(options.decisions)
-        ),
-        lateness.rule(options.deadline, options.late, options.late_days),
-        times.read(options.times, people) if options.times else None,
-        submissions.others(options.submissions),
-    )
-
-
 def grade(options: argparse.Namespace) -> int:
     """Grade a folder of submissions and write the reports."""
     if options.jobs is not None and options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: at least one is needed.")
     groups, bounds = kernel_bounds() if options.program else (None, "")
     path = masters.find_master(options.assignment)
-    out = options.out or Path(OUT, path.stem)
-    around = course(options, out)
+    out = results(options, path.stem)
+    people = roster.read(options.roster) if options.roster else None
     if options.shard:
         check_secret(out, options.seed)
-    found = submissions.find(options.submissions, path.stem, *batch.known(out))
+    found = find(options, path.stem, out)
+    batch.check_same_class(out, found)
     probe.check()
     assignment = masters.build(path)
-    if options.only:
-        check_question(assignment, options.only)
-    inside = options.submissions.resolve()
-    if out.resolve() == inside or inside in out.resolve().parents:
-        raise UserError(
-            f"{out}: the results can't lie in the folder of the submissions. "
-            "Fix: name another folder with --out."
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    if not options.shard:
-        manual.read(out / "manual.csv", assignment)  # if broken, say so before
+    make_folder(out)
+    marks.read(out / marks.FILE, assignment)  # if broken, say so before
     limits = sandbox.Limits(
         cell_seconds=options.cell_seconds,
         call_seconds=options.call_seconds,
         total_seconds=options.total_seconds,
         memory_bytes=int(options.memory_gib * 2**30),
     )
-
-    def progress(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
     if bounds:
         progress(bounds)
     jobs = options.jobs or machine.workers(limits.memory_bytes)
@@ -177,7 +148,7 @@ def grade(options: argparse.Namespace) -> int:
     work = (part, assignment, out, limits, seed(out, options.seed), jobs)
     try:
         with ends_on_signals():
-            all_graded = batch.grade_all(*work, progress, groups, options.only or "")
+            all_graded = batch.grade_all(*work, progress, groups)
     except KeyboardInterrupt:
         progress(
             "interrupted: what is graded is kept; the same command goes on from it"
@@ -191,17 +162,37 @@ def grade(options: argparse.Namespace) -> int:
         return 0
     for name in batch.remove_stale(out, found):
         progress(f"{name}: no longer there, its results are removed")
-    written = pages.write(out, all_graded, assignment, around)
-    scores = [one.score for one in written.standings if one.graded and one.counts]
-    few = f", of which {len(scores)} count" if len(scores) < len(all_graded) else ""
-    print(
-        f"{len(all_graded)} submissions{few}, {sum(scores) / len(scores):.1f} of "
-        f"{counting.maximum(assignment):g} points on average: {out / 'summary.html'}"
-    )
-    more = by_hand.write(out, all_graded, assignment, written.marks)
-    for line in [*written.lines, *more]:
+    chosen = pages.Options(people, not options.no_extras, options.reveal)
+    standings, lines = pages.write(out, all_graded, assignment, chosen)
+    for line in lines:
         progress(line)
+    scores = [one.score for one in standings if one.graded and one.counts]
+    many = "submission" if len(scores) == 1 else "submissions"
+    print(
+        f"{len(scores)} {many}, {sum(scores) / len(scores):.1f} of "
+        f"{assignment.points:g} points on average: {out / 'summary.html'}"
+    )
     return 0
+
+
+def progress(line: str) -> None:
+    """Say how far it is, beside what the command prints."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, if it is not there.
+
+    Raises:
+        UserError: it can't be made, or written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{path}: no such folder can be made ({error.strerror}). "
+            "Fix: name another one, or see its permissions."
+        ) from None
 
 
 def kernel_bounds() -> tuple[cgroup.Groups | None, str]:
@@ -270,18 +261,37 @@ def check_secret(out: Path, given: str | None) -> None:
         )
 
 
-def check_question(assignment: Assignment, name: str) -> None:
-    """See that a question can be graded again.
+def add_mark(commands) -> None:
+    """The command `mark`."""
+    parser = commands.add_parser(
+        "mark",
+        help="open the page on which a person marks written answers",
+        description="Open the page on which a person marks written answers: question, "
+        "rubric, model answer, and each student's answer with its pictures. The marks "
+        f"are written into {marks.FILE} beside the results, which `grade` takes up.",
+    )
+    add_place(parser)
+    parser.add_argument(
+        "--no-browser", action="store_true", help="only print the page's address"
+    )
+    parser.set_defaults(run=mark)
 
-    Raises:
-        UserError: it is none, or one that a person grades.
-    """
-    graded = [one.name for one in assignment.questions if not one.manual]
-    if name not in graded:
-        raise UserError(
-            f"--only {name}: no question that is graded here ({', '.join(graded)}). "
-            "Fix: name one; a mark by hand is mended in manual.csv."
-        )
+
+def mark(options: argparse.Namespace) -> int:
+    """Serve the page to mark on until Ctrl-C."""
+    path = masters.find_master(options.assignment)
+    out = results(options, path.stem)
+    found = find(options, path.stem, out)
+    batch.check_same_class(out, found)
+    make_folder(out)
+    server, address = marking.server(marking.Marking(found, masters.build(path), out))
+    print(f"mark at {address} (Ctrl-C when you are done)", flush=True)
+    if not options.no_browser:
+        webbrowser.open(address)
+    with ends_on_signals(), server, contextlib.suppress(KeyboardInterrupt):
+        server.serve_forever()
+    print(f"the marks are in {out / marks.FILE}; grade again to count them")
+    return 0
 
 
 def add_assign(commands) -> None:
@@ -321,30 +331,42 @@ def assign(options: argparse.Namespace) -> int:
     named = [masters.find_master(name) for name in options.masters]
     paths = named or masters.master_paths()
     links = {path: link(path, options.colab, len(paths)) for path in paths}
-    stale = 0
+    changed = 0
     for path in paths:
         assignment = masters.build(path, opens=links[path])
         target = options.to / assignment.file_name
         text = masters.dumps(assignment.student)
         old = target.read_text(encoding="utf-8") if target.exists() else ""
         if options.solutions and not options.check:
-            options.solutions.mkdir(parents=True, exist_ok=True)
-            files.write_text(
-                options.solutions / assignment.file_name,
-                masters.dumps(assignment.solution),
-            )
+            solution = masters.dumps(assignment.solution)
+            write(options.solutions / assignment.file_name, solution)
         if text == old:
             continue
-        stale += 1
+        changed += 1
         if options.check:
             print(f"{target.name}: not what its master makes. Fix: make assignments.")
         else:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            files.write_text(target, text)
+            write(target, text)
             print(f"{target.name}: made from its master{said(path, links[path])}.")
     if not named and options.to == ASSIGNMENTS:
-        stale += bank.write_tables(options.check)
-    return int(options.check and stale > 0)
+        changed += questions.write_tables(options.check)
+    return int(options.check and changed > 0)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a notebook.
+
+    Raises:
+        UserError: it can't be written.
+    """
+    make_folder(path.parent)
+    try:
+        files.write_text(path, text)
+    except OSError as error:
+        raise UserError(
+            f"{path}: can't be written ({error.strerror}). "
+            "Fix: name another folder, or see its permissions."
+        ) from None
 
 
 def link(path: Path, given: str | None, count: int) -> str:
@@ -378,39 +400,18 @@ def said(path: Path, link: str) -> str:
     return f"; Open in Colab leads to {link}"
 
 
-def add_sandbox(commands) -> None:
-    """The command `sandbox`."""
-    parser = commands.add_parser(
-        "sandbox",
-        help="say whether students' code can be run safely here",
-        description="Say whether students' code can be run safely on this machine.",
-    )
-    parser.set_defaults(run=try_sandbox)
-
-
-def try_sandbox(options: argparse.Namespace) -> int:
-    """Try the sandbox."""
-    probe.check()
-    print("The sandbox works: this machine can grade.")
-    return 0
-
-
 def commands() -> argparse.ArgumentParser:
     """What the command line may say."""
     parser = argparse.ArgumentParser(prog="python -m grading", description=main.__doc__)
     added = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (
-        *(add_grade, export.add_export, totals.add_totals),
-        *(bank.add_bank, assemble.add_assemble, add_assign),
-        *(similar.add_code, gradescope.add_zip, add_sandbox),
-    ):
+    for add in (add_grade, add_mark, add_assign, similar.add_code):
         add(added)
     return parser
 
 
 @command
 def main(argv: list[str] | None = None) -> int:
-    """Make, grade and pack the assignments of the book."""
+    """Make and grade the assignments of the book."""
     options = commands().parse_args(argv)
     options.program = argv is None  # not called by a test
     return options.run(options)

@@ -67,8 +67,8 @@ def find(
 ) -> list[Submission]:
     """The submissions in a folder, as downloaded from a learning platform and unpacked.
 
-    Whatever can't be read is among them, with its problem; so are folders that hold no
-    notebook, and links. Other files than notebooks are not: they may be the teacher's.
+    Whatever can't be read is among them, with its problem; so are other files, folders
+    that hold no notebook, and links.
 
     Args:
         folder: holds a notebook for each student, or a folder for each student.
@@ -100,29 +100,6 @@ def find(
         Submission(name, folder / place, folders[place], str(place), problems[place])
         for place, name in sorted(students)
     ]
-
-
-def others(folder: Path) -> list[Submission]:
-    """The files right in a folder of submissions that are no notebooks.
-
-    They may be the teacher's; but one that bears the name of a student who handed in
-    nothing else is what that student handed in. (Of a folder, see find.)
-
-    Args:
-        folder: of the submissions; one that can't be read holds none.
-    """
-    try:
-        with os.scandir(folder) as entries:
-            names = sorted(
-                one.name
-                for one in entries
-                if one.is_file(follow_symlinks=False)
-                and not one.name.lower().endswith(ENDING)
-                and not _ignored(one.name, top=True)
-            )
-    except OSError:
-        return []
-    return [Submission(name, folder / name, place=name) for name in names]
 
 
 def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -167,7 +144,7 @@ def _ignored(name: str, top: bool) -> bool:
 
 
 def _without_notebook(folder: Path, found: set[str]) -> dict[Path, str]:
-    """The folders and links in which no notebook was found, with why.
+    """The other files, folders and links, in which no notebook was found, with why.
 
     Args:
         folder: holds the submissions.
@@ -180,6 +157,8 @@ def _without_notebook(folder: Path, found: set[str]) -> dict[Path, str]:
                 continue
             if one.is_symlink():
                 problems[Path(one.name)] = "this is a link"
+            elif one.is_file():
+                problems[Path(one.name)] = f"this is no notebook (*{ENDING})"
             elif one.is_dir():
                 inside = _listed(Path(one.path))
                 said = f"there is no notebook (*{ENDING}) in it: {inside}"

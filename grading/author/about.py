@@ -5,12 +5,10 @@ These keys stand in a question's raw cell, below `# BEGIN QUESTION`:
     minutes: 12       what a student needs who has read the chapters
     chapters: [1, 2]  the chapters that it tests
     extra: true       it is no part of the core
-    needs: [q3]       it uses an answer of q3, or a cell that stands before q3
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from pathlib import Path
 
@@ -21,30 +19,25 @@ from grading.assignment import Assignment, Question
 from tools.model import chapters
 from tools.model.errors import UserError
 
-KEYS = ("minutes", "chapters", "extra", "needs")
+KEYS = ("minutes", "chapters", "extra")
 BEGIN = "# BEGIN QUESTION"
 PLACE = "<!-- about: {question} -->"  # where the line goes, below a question's title
 OTTERS_POINTS = re.compile(r"\n*^_Points:_ [\d.]+\s*\Z", re.MULTILINE)
 NUMBERED = re.compile(r"q(?P<number>\d+)")
 
 
-def read(path: Path, config: dict, before: list[Question], root: Path) -> dict:
+def read(path: Path, config: dict, root: Path) -> dict:
     """The keys of a question, as the fields of a Question.
 
     Args:
         path: the master, for messages.
         config: what its raw cell says.
-        before: the questions that stand before it.
         root: the repository's folder, which has the chapters.
 
     Raises:
         UserError: a value is none that the key can have.
     """
     place = f"{path}, {config['name']}"
-    for key in config:
-        meant = difflib.get_close_matches(str(key), KEYS, cutoff=0.8)
-        if meant and key not in KEYS:
-            raise UserError(f"{place}: no such key {key!r}. Fix: write {meant[0]}.")
     minutes = config.get("minutes")
     if minutes is not None and (type(minutes) is not int or not 1 <= minutes <= 600):
         raise UserError(
@@ -60,7 +53,6 @@ def read(path: Path, config: dict, before: list[Question], root: Path) -> dict:
         "minutes": minutes,
         "chapters": _chapters(place, config.get("chapters", []), root),
         "extra": extra,
-        "needs": _needs(place, config.get("needs", []), before),
     }
 
 
@@ -80,26 +72,6 @@ def _chapters(place: str, given: object, root: Path) -> tuple[int, ...]:
         if one not in known:
             raise UserError(f"{place}: there is no chapter {one}. Fix: see notebooks/.")
     return tuple(sorted(set(given)))
-
-
-def _needs(place: str, given: object, before: list[Question]) -> tuple[str, ...]:
-    """The names of questions that stand before.
-
-    Raises:
-        UserError: it is no list of them, or one does not stand before.
-    """
-    if not isinstance(given, list) or any(type(one) is not str for one in given):
-        raise UserError(
-            f"{place}: needs: {given!r}. Fix: a list of names, such as needs: [q3]."
-        )
-    known = [one.name for one in before]
-    for one in given:
-        if one not in known:
-            raise UserError(
-                f"{place}: needs {one}, and no such question stands before it. "
-                f"Fix: name one of {', '.join(known) or 'none'}."
-            )
-    return tuple(dict.fromkeys(given))
 
 
 def take_out(path: Path, master: nbformat.NotebookNode) -> None:

@@ -232,7 +232,7 @@ def _questions(path: Path, master: nbformat.NotebookNode, root: Path) -> list[Qu
                 title,
                 bool(config.get("manual")),
                 float(config.get("points", 0)),
-                **about.read(path, config, found, root),
+                **about.read(path, config, root),
             )
         )
     return found

@@ -1,4 +1,4 @@
-"""What teachers and students read: results.json, feedback, grades.csv, the summary."""
+"""What teachers and students read: feedback, grades.csv and the summary."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import collections
 import dataclasses
 import datetime
 import io
-import json
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -17,15 +16,13 @@ import jinja2
 from grading import batch, text
 from grading.assignment import Assignment
 from grading.batch import Graded
-from grading.course import counting, lateness, roster
-from grading.course.counting import Course, Marks, Standing, earned, maximum
-from grading.reports import manual, table
-from grading.reports.manual import Mark
+from grading.reports import marks, roster, scores, table
+from grading.reports.marks import Mark, Marks
+from grading.reports.roster import Person
+from grading.reports.scores import Standing
 from grading.runner import QuestionResult
 from tools.model import files
 
-BY_HAND = "manual.csv"
-RESULTS = "results.json"
 TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
     autoescape=True,
@@ -33,8 +30,6 @@ TEMPLATES = jinja2.Environment(
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
 )
-
-
 SLOW = (
     "Too slow: your answer takes too long on other inputs{limit}. Think of loops in "
     "Python, of work that is done twice, of compiling again for each size."
@@ -50,12 +45,12 @@ WRONG = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Written:
-    """What became of the reports."""
+class Options:
+    """What a teacher chose for the reports."""
 
-    marks: Marks  # that count
-    standings: list[Standing]  # what counts of each file
-    lines: list[str]  # for the terminal: what could not be written, or does not count
+    people: list[Person] | None = None  # the roster, if there is one
+    extras: bool = True  # they make up for points lost in the core's checks
+    reveal: bool = False  # feedback names each hidden check and its message
 
 
 def number(value: float) -> str:
@@ -68,62 +63,10 @@ def plain(name: str) -> str:
     return name.removeprefix("test_").replace("_", " ")
 
 
-def capitalize_first(sentence: str) -> str:
-    """A sentence with a capital letter."""
-    return sentence[:1].upper() + sentence[1:]
+TEMPLATES.filters.update(number=number, plain=plain)
 
 
-TEMPLATES.filters.update(number=number, plain=plain, capitalize_first=capitalize_first)
-
-
-def gradescope(graded: Graded, marks: Marks, most: float) -> dict:
-    """A submission's results in the form that Gradescope takes.
-
-    Source: Gradescope's autograder specifications, "Output format".
-
-    Args:
-        graded: the submission.
-        marks: given by hand.
-        most: more points than this it can't get, whatever its tests say together.
-    """
-    tests = []
-    for question in graded.result.questions:
-        for place, test in enumerate(question.tests, start=1):
-            tests.append(
-                {
-                    "name": f"{titled(question)} ({plain(test.name)})",
-                    "number": f"{question.name}.{place}",
-                    "score": test.points if test.passed else 0.0,
-                    "max_score": test.points,
-                    "status": "passed" if test.passed else "failed",
-                    "output": test.message or "passed",
-                    "visibility": "hidden" if test.hidden else "visible",
-                }
-            )
-        points = earned(graded, question, marks)
-        mark = marks.get((graded.submission.student, question.name))
-        if question.manual and points is not None and mark is not None:
-            tests.append(
-                {
-                    "name": titled(question),
-                    "number": question.name,
-                    "score": points,
-                    "max_score": question.points,
-                    "output": mark.comment,
-                    "visibility": "visible",
-                }
-            )
-    results = {
-        "score": round(min(most, sum(test["score"] for test in tests)), 4),
-        "execution_time": round(graded.result.seconds, 2),
-        "output": graded.result.problem,
-        "stdout_visibility": "hidden",
-        "tests": tests,
-    }
-    return text.everywhere(results)
-
-
-def titled(question: QuestionResult) -> str:
+def titled(question) -> str:
     """A question's title, and whether it is an extra."""
     return f"{question.title} (extra)" if question.extra else question.title
 
@@ -141,139 +84,104 @@ def hint(question: QuestionResult) -> str:
 
 
 def feedback(
-    graded: Graded,
-    assignment: Assignment,
-    marks: Marks,
-    standing: Standing | None = None,
-    course: Course | None = None,
+    standing: Standing, assignment: Assignment, given: Marks, options: Options
 ) -> str:
-    """The page that a student gets: no hidden test, and nothing that one says.
+    """The page that a student gets.
+
+    It names no hidden test, and nothing that one says, unless `options.reveal` is set.
 
     Args:
-        graded: the submission.
+        standing: what counts of the submission.
         assignment: what it answers.
-        marks: given by hand.
-        standing: what counts of it; all, if it is not known.
-        course: the rule for being late.
+        given: the marks.
+        options: whether extras count, and whether hidden checks are named.
     """
-    result = graded.result
-    if standing is None:
-        standing = alone(graded, assignment, marks)
+    graded = standing.graded
     questions = []
-    for question in result.questions:
-        points = standing.points(question, marks)
+    for question in graded.result.questions:
+        points = standing.points[question.name]
         hidden = [test for test in question.tests if test.hidden]
-        mark = marks.get((graded.submission.student, question.name), Mark(None))
+        mark = given.get((graded.submission.student, question.name), Mark())
+        shown = [one for one in question.tests if options.reveal or not one.hidden]
         questions.append(
             {
                 "title": titled(question),
-                "extra": question.extra,
                 "points": points,
                 "most": question.points,
                 "full": points is not None and points >= question.points,
-                "open": points is None,
                 "left_out": question.extra and points == 0,
-                "tests": [test for test in question.tests if not test.hidden],
-                "hidden": len(hidden),
+                "tests": shown,
+                "hidden": [] if options.reveal else hidden,
                 "hidden_points": sum(test.points for test in hidden if test.passed),
                 "hidden_most": sum(test.points for test in hidden),
                 "hint": hint(question),
                 "comment": mark.comment,
                 "answer": graded.answers.get(question.name, ""),
                 "manual": question.manual,
-                "decided": question.name in standing.given,
             }
         )
     return TEMPLATES.get_template("feedback.html").render(
         title=assignment.title,
-        student=graded.submission.student,
         file=text.file_name(graded.submission.path.name),
-        problem=result.problem,
         standing=standing,
-        handed_in=standing.handed_in and lateness.shown(standing.handed_in),
-        late=lateness.span(standing.late),
-        rule=str(course.rule) if course else "",
-        most=maximum(assignment),
-        extras=bool(assignment.extras),
-        extra_points=sum(one["points"] or 0 for one in questions if one["extra"]),
-        complete=all(not question["open"] for question in questions),
+        most=assignment.points,
+        most_extras=scores.EXTRAS * assignment.points,
+        extras=bool(assignment.extras) and options.extras,
+        complete=None not in standing.points.values(),
         questions=questions,
-        cells=[cell for cell in result.cells if cell.error],
+        cells=[cell for cell in graded.result.cells if cell.error],
     )
 
 
-def alone(graded: Graded, assignment: Assignment, marks: Marks) -> Standing:
-    """What counts of a submission of which nothing more is known: all of it."""
-    points = counting.total(graded, marks)
-    capped = min(points, maximum(assignment))
-    return Standing(graded, earned=points, capped=capped, score=capped)
-
-
 def grades(
-    standings: list[Standing], assignment: Assignment, marks: Marks, course: Course
+    standings: list[Standing], assignment: Assignment, people: list[Person] | None
 ) -> str:
     """grades.csv: a line for each file, then one for each who handed in nothing."""
     names = [question.name for question in assignment.questions]
-    who = list(roster.COLUMNS) if course.people is not None else []
-    rows: list[list[object]] = [
-        [
-            *("student", *who, "score", "max_score", "complete", *names, "earned"),
-            *("late_by", "counts", "decision", "problem", "file"),
-        ],
-    ]
+    who = [] if people is None else list(roster.COLUMNS)
+    header = ["student", *who, "score", "max_score", "complete", "core", "extras"]
+    rows: list[list[object]] = [[*header, *names, "counts", "problem", "file"]]
     for one in standings:
-        points = _points(one, assignment, marks)
-        person = [getattr(one.person, name, "") for name in who]
+        points = [one.points.get(name) for name in names]
+        waits = one.graded is not None and None in points
+        score = number(one.score) if one.counts else ""
+        place = text.file_name(one.graded.submission.place) if one.graded else ""
         rows.append(
             [
-                *(one.student, *person, number(one.score) if one.counts else ""),
-                number(maximum(assignment)),
-                "no" if None in points and one.graded else "yes",
+                *(one.student, *(getattr(one.person, name, "") for name in who)),
+                *(score, number(assignment.points), "no" if waits else "yes"),
+                *(number(one.core), number(one.extras)),
                 *("" if each is None else number(each) for each in points),
-                *(number(one.earned), lateness.span(one.late)),
-                *("yes" if one.counts else "no", one.why),
-                one.problem,
-                text.file_name(one.graded.submission.place) if one.graded else "",
+                *("yes" if one.counts else "no", one.problem, place),
             ]
         )
     return table.dumps(rows)
 
 
-def _points(one: Standing, assignment: Assignment, marks: Marks) -> list[float | None]:
-    """The points of each question, as far as there are any."""
-    if one.graded is None:
-        return [one.given.get(question.name) for question in assignment.questions]
-    return [one.points(question, marks) for question in one.graded.result.questions]
-
-
-def question_rates(
-    all_graded: list[Graded], assignment: Assignment, marks: Marks
-) -> list[dict]:
+def question_rates(standings: list[Standing], assignment: Assignment) -> list[dict]:
     """For each question: what share of its points was earned, and which test failed.
 
     Of an extra only those count who have points in it: the others chose other ones.
     """
     rates = []
     for index, question in enumerate(assignment.questions):
-        results = [graded.result.questions[index] for graded in all_graded]
-        points = [
-            earned(graded, result, marks)
-            for graded, result in zip(all_graded, results, strict=True)
+        chosen = [
+            one
+            for one in standings
+            if not question.extra or one.points[question.name] != 0
         ]
-        if question.extra:
-            pairs = zip(results, points, strict=True)
-            results = [result for result, one in pairs if one]
-            points = [one for one in points if one]
-        known = [one for one in points if one is not None]
+        known = [one.points[question.name] for one in chosen]
+        known = [points for points in known if points is not None]
         failed = collections.Counter(
-            test.name for result in results for test in result.tests if not test.passed
+            test.name
+            for one in chosen
+            for test in one.graded.result.questions[index].tests
+            if not test.passed
         )
         rates.append(
             {
                 "name": question.name,
-                "title": f"{question.title} (extra)"
-                if question.extra
-                else question.title,
+                "title": titled(question),
                 "extra": question.extra,
                 "manual": question.manual,
                 "share": statistics.mean(known) / question.points if known else None,
@@ -284,7 +192,7 @@ def question_rates(
     return rates
 
 
-def picture(scores: list[float], most: float, rates: list[dict]) -> bytes:
+def picture(values: list[float], most: float, rates: list[dict]) -> bytes:
     """How the scores are distributed, and which questions cost the most points: SVG."""
     import matplotlib
 
@@ -295,8 +203,7 @@ def picture(scores: list[float], most: float, rates: list[dict]) -> bytes:
         figure, (left, right) = plt.subplots(
             1, 2, figsize=(10, 0.9 + 0.42 * max(6, len(rates))), layout="constrained"
         )
-        bins = [most * edge / 10 for edge in range(11)]
-        left.hist([min(score, most) for score in scores], bins, color="#0072b2")
+        left.hist(values, [most * edge / 10 for edge in range(11)], color="#0072b2")
         left.set(xlabel="points", ylabel="students", title="Scores", xlim=(0, most))
         left.yaxis.get_major_locator().set_params(integer=True)
         known = [one for one in rates if one["share"] is not None and not one["extra"]]
@@ -313,19 +220,10 @@ def picture(scores: list[float], most: float, rates: list[dict]) -> bytes:
     return file.getvalue()
 
 
-def drawn(scores: list[float], most: float, rates: list[dict]) -> str:
-    """The picture in base64; nothing if matplotlib fails, for what reason ever."""
-    try:
-        return base64.b64encode(picture(scores, most, rates)).decode()
-    except Exception:
-        return ""
-
-
 def summary(
     standings: list[Standing],
     assignment: Assignment,
-    marks: Marks,
-    course: Course,
+    options: Options,
     lines: list[str],
 ) -> str:
     """The teacher's page: the picture, each question, each student.
@@ -333,41 +231,29 @@ def summary(
     Args:
         standings: what counts.
         assignment: what was answered.
-        marks: given by hand.
-        course: the roster, and the rule for being late.
-        lines: what is to be decided.
+        options: the roster, and whether extras count.
+        lines: what the teacher is to look at.
     """
     counted = [one for one in standings if one.graded and one.counts]
-    scores = [one.score for one in counted]
-    most = maximum(assignment)
-    all_graded = [one.graded for one in counted]
-    rates = question_rates(all_graded, assignment, marks)
-    hardest = min(
-        (one for one in rates if one["share"] is not None and not one["extra"]),
-        key=lambda rate: rate["share"],
-        default=None,
-    )
+    values = [one.score for one in counted]
+    rates = question_rates(counted, assignment)
+    core = [one for one in rates if one["share"] is not None and not one["extra"]]
+    drawn = base64.b64encode(picture(values, assignment.points, rates)).decode()
     return TEMPLATES.get_template("summary.html").render(
         title=assignment.title,
         date=datetime.date.today().isoformat(),
-        scores=scores,
-        most=most,
-        extras=bool(assignment.extras),
-        capped=sum(one.earned > most for one in counted),
-        median=statistics.median(scores),
-        mean=statistics.mean(scores),
+        scores=values,
+        most=assignment.points,
+        most_extras=scores.EXTRAS * assignment.points,
+        extras=bool(assignment.extras) and options.extras,
+        median=statistics.median(values),
+        mean=statistics.mean(values),
         rates=rates,
-        hardest=hardest,
-        picture=drawn(scores, most, rates),
-        open=sum(
-            one.points(question, marks) is None
-            for one in counted
-            for question in one.graded.result.questions
-        ),
-        rule=str(course.rule),
-        lines=[text.one_line(line) for line in lines],
-        roster=course.people is not None,
-        absent=sum(one.graded is None and not one.other for one in standings),
+        hardest=min(core, key=lambda rate: rate["share"], default=None),
+        picture=drawn,
+        open=sum(list(one.points.values()).count(None) for one in counted),
+        lines=lines,
+        roster=options.people is not None,
         rows=[_row(one) for one in standings],
     )
 
@@ -383,10 +269,8 @@ def _row(one: Standing) -> dict:
         "page": page,
         "person": one.person,
         "score": one.score if one.counts else None,
-        "earned": one.earned if one.earned > one.capped else None,
+        "extras": one.extras,
         "instead": one.instead,
-        "late": lateness.span(one.late),
-        "why": one.why,
         "problem": one.problem,
         "errors": [cell for cell in cells if cell.error],
         "seconds": graded.result.seconds if graded else None,
@@ -394,98 +278,52 @@ def _row(one: Standing) -> dict:
 
 
 def write(
-    out: Path,
-    all_graded: list[Graded],
-    assignment: Assignment,
-    course: Course | None = None,
-) -> Written:
+    out: Path, all_graded: list[Graded], assignment: Assignment, options: Options
+) -> tuple[list[Standing], list[str]]:
     """Write all reports; one that can't be written keeps no other back.
 
     Args:
         out: the folder of results; the table manual.csv in it is read.
         all_graded: the submissions. One whose page can't be written gets a problem.
         assignment: what they answer.
-        course: who is who, what was decided, and the rule for being late.
+        options: what the teacher chose.
 
     Returns:
-        The marks that a person has given and that count, and what to tell the teacher.
+        What counts, and lines for the terminal: what is to be looked at.
 
     Raises:
         UserError: manual.csv is broken; nothing was written.
     """
-    path = out / BY_HAND
-    found = manual.read(path, assignment)
-    answers = {graded.submission.student: graded.answers for graded in all_graded}
-    last = manual.Last(
-        last_marks(out, all_graded, assignment),
-        {
-            graded.submission.student: batch.last_answers(out, graded.submission)
-            for graded in all_graded
-        },
+    path = out / marks.FILE
+    answers = {one.submission.student: one.answers for one in all_graded}
+    kept = marks.read(path, assignment)
+    given, changed = marks.current(kept, answers)
+    standings, lines = scores.standings(
+        all_graded, assignment, given, options.people, options.extras
     )
-    marks, unmatched = manual.match(path, found, assignment, answers, last)
-    course = course or Course()
-    standings, undecided = counting.stand(all_graded, assignment, marks, course)
-    lines = []
+    lines += changed
     for one in standings:
         if one.graded is not None:
-            lines += write_student(out, one, assignment, marks, course)
+            page = batch.folder(out, one.graded.submission) / "feedback.html"
+            problem = attempt(
+                page, lambda one=one: feedback(one, assignment, given, options)
+            )
+            if problem:
+                result = one.graded.result
+                said = "feedback.html can't be written"
+                result.problem = "; ".join(filter(None, [result.problem, said]))
+                lines.append(text.one_line(f"{one.student}: {problem}"))
     pages = {
-        "grades.csv": lambda: grades(standings, assignment, marks, course),
-        "summary.html": lambda: summary(
-            standings, assignment, marks, course, undecided
-        ),
+        "grades.csv": lambda: grades(standings, assignment, options.people),
+        "summary.html": lambda: summary(standings, assignment, options, lines),
     }
     lines += [said for name in pages if (said := attempt(out / name, pages[name]))]
-    lines += undecided + unmatched
-    if unmatched or any(question.manual for question in assignment.questions):
+    if any(question.manual for question in assignment.questions):
         try:
-            lines += _update(out, found, unmatched, all_graded, assignment, marks, last)
+            marks.write(path, assignment, answers, given)
         except OSError as error:
             lines.append(f"{path}: can't be written ({error.strerror}).")
-    return Written(marks, standings, [text.one_line(line) for line in lines])
-
-
-def _update(
-    out: Path,
-    found: manual.Table,
-    unmatched: list[str],
-    all_graded: list[Graded],
-    assignment: Assignment,
-    marks: Marks,
-    last: manual.Last,
-) -> list[str]:
-    """Write manual.csv anew, and keep which answers it shows; lines to tell."""
-    answers = {graded.submission.student: graded.answers for graded in all_graded}
-    lines, replaced = manual.update(
-        out / BY_HAND, assignment, answers, marks, last, found.data, bool(unmatched)
-    )
-    names = [one.name for one in assignment.questions if one.manual]
-    for graded in all_graded if replaced else []:
-        ids = {one: manual.answer_id(graded.answers.get(one, "")) for one in names}
-        batch.keep_answers(out, graded.submission, ids)
-    return lines
-
-
-def write_student(
-    out: Path, one: Standing, assignment: Assignment, marks: Marks, course: Course
-) -> list[str]:
-    """Write what a student and a platform read; lines about what could not be."""
-    graded = one.graded
-    folder = batch.folder(out, graded.submission)
-    pages = {
-        RESULTS: lambda: (
-            json.dumps(gradescope(graded, marks, maximum(assignment)), indent=1) + "\n"
-        ),
-        "feedback.html": lambda: feedback(graded, assignment, marks, one, course),
-    }
-    lines = []
-    for name, make in pages.items():
-        if said := attempt(folder / name, make):
-            problems = [graded.result.problem, f"{name} can't be written"]
-            graded.result.problem = "; ".join(filter(None, problems))
-            lines.append(f"{graded.submission.student}: {said}")
-    return lines
+    return standings, lines
 
 
 def attempt(path: Path, make: Callable[[], str]) -> str:
@@ -497,26 +335,3 @@ def attempt(path: Path, make: Callable[[], str]) -> str:
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         return f"{path}: can't be written ({reason}). Fix: remove what is in its place."
     return ""
-
-
-def last_marks(out: Path, all_graded: list[Graded], assignment: Assignment) -> Marks:
-    """The marks that counted on the last run, as far as its results can be read."""
-    by_hand = {one.name for one in assignment.questions if one.manual}
-    found: Marks = {}
-    for graded in all_graded:
-        path = batch.folder(out, graded.submission) / RESULTS
-        try:
-            tests = (
-                json.loads(path.read_text("utf-8"))["tests"] if path.is_file() else []
-            )
-            marks = {
-                (graded.submission.student, test["number"]): Mark(
-                    float(test["score"]), str(test["output"])
-                )
-                for test in tests
-                if test["number"] in by_hand
-            }
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            continue
-        found |= marks
-    return found

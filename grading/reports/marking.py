@@ -1,0 +1,236 @@
+"""The page to mark on: a question, its rubric and model answer, and all answers to it.
+
+It is served to this machine alone, at an address that nobody else knows, and writes
+what is entered into the table of marks at once.
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import secrets
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+
+from grading import figures, submissions, written
+from grading.assignment import ANSWER_MARK, PLACEHOLDER, Assignment
+from grading.reports import marks, pages
+from grading.reports.marks import Mark
+from grading.submissions import Submission
+from tools.model.errors import UserError
+
+LARGEST = 2**16  # bytes of what the page sends
+MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+class Marking:
+    """The answers to an assignment, and the marks for them.
+
+    Args:
+        files: the submissions.
+        assignment: what they answer.
+        out: the folder of results, which has the table of marks.
+
+    Raises:
+        UserError: no question is graded by hand, or the table is broken.
+    """
+
+    def __init__(
+        self, files: list[Submission], assignment: Assignment, out: Path
+    ) -> None:
+        self.assignment = assignment
+        self.path = out / marks.FILE
+        self.questions = {one.name: one for one in assignment.questions if one.manual}
+        if not self.questions:
+            raise UserError(
+                f"{assignment.name}: no question is graded by hand, so there is "
+                "nothing to mark."
+            )
+        self.answers: marks.Answers = {}
+        self.figures: dict[str, dict[str, list[str]]] = {}
+        for file in files:
+            if not file.problem:
+                content = submissions.read(file.path, assignment)
+                self.answers[file.student] = content.answers
+                self.figures[file.student] = figures.read(file, assignment)
+        self.lock = threading.Lock()
+        self._marks()
+
+    def _marks(self) -> tuple[marks.Marks, list[str]]:
+        """The marks in the table, which a spreadsheet may have changed meanwhile."""
+        return marks.current(marks.read(self.path, self.assignment), self.answers)
+
+    def page(self, name: str) -> str:
+        """The page of a question."""
+        given, lines = self._marks()
+        question = self.questions[name]
+        cards, empty = [], []
+        for student, answered in self.answers.items():
+            answer, mark = answered.get(name, ""), given.get((student, name), Mark())
+            if not answer.strip() and not mark.given:
+                empty.append(student)
+                continue
+            cards.append(
+                {
+                    "student": student,
+                    "answer": answer,
+                    "figures": self.figures[student][name],
+                    "mark": mark,
+                    "answer_id": marks.answer_id(answer),
+                }
+            )
+        return pages.TEMPLATES.get_template("marking.html").render(
+            title=self.assignment.title,
+            question=question,
+            questions=[(one, self._left(one.name, given)) for one in self._all()],
+            text=MARKDOWN.render(question_text(self.assignment, name)),
+            model=MARKDOWN.render(model_answer(self.assignment, name)),
+            cards=cards,
+            empty=empty,
+            lines=lines,
+            nonce=secrets.token_urlsafe(16),
+        )
+
+    def _all(self) -> list:
+        return list(self.questions.values())
+
+    def _left(self, name: str, given: marks.Marks) -> int:
+        """How many answers to a question wait for a mark."""
+        return sum(
+            bool(answered.get(name, "").strip())
+            and given.get((student, name), Mark()).points is None
+            for student, answered in self.answers.items()
+        )
+
+    def enter(self, data: dict) -> dict:
+        """Write a mark into the table.
+
+        Args:
+            data: student, question, answer_id, and points and comment as they were
+                typed.
+
+        Returns:
+            How many answers to the question are left.
+
+        Raises:
+            UserError: there is no such answer, it has changed, the points are none that
+                it can have, or the table can't be written.
+        """
+        names = ("student", "question", "answer_id", "points", "comment")
+        student, question, identity, points, comment = (
+            str(data.get(name, "")) for name in names
+        )
+        answer = self.answers.get(student, {}).get(question)
+        if question not in self.questions or answer is None:
+            raise UserError("there is no such answer. Fix: load the page again.")
+        if identity != marks.answer_id(answer):
+            raise UserError("the answer has changed. Fix: load the page again.")
+        most = self.questions[question].points
+        with self.lock:
+            given, _ = self._marks()
+            given[student, question] = Mark(
+                marks.parse_points("this answer", points.strip(), most),
+                comment.strip(),
+                identity,
+                given.get((student, question), Mark()).before,
+            )
+            try:
+                marks.write(self.path, self.assignment, self.answers, given)
+            except OSError as error:
+                raise UserError(
+                    f"{self.path}: can't be written ({error.strerror}). "
+                    "Fix: make room, or see its permissions, and enter the mark again."
+                ) from None
+        return {"left": self._left(question, given)}
+
+
+def question_text(assignment: Assignment, name: str) -> str:
+    """What a question says to students, its rubric included."""
+    cells = assignment.student.cells
+    place = next(
+        index
+        for index, cell in enumerate(cells)
+        if any(mark["question"] == name for mark in ANSWER_MARK.finditer(cell.source))
+    )
+    title = next(one.title for one in assignment.questions if one.name == name)
+    texts = [ANSWER_MARK.sub("", cells[place].source).replace(PLACEHOLDER, "")]
+    for cell in reversed(cells[:place]):
+        if cell.cell_type == "markdown":
+            texts.append(cell.source)
+            if written.plain(cell.source.strip().partition("\n")[0]) == title:
+                break
+    return "\n\n".join(reversed(texts))
+
+
+def model_answer(assignment: Assignment, name: str) -> str:
+    """What the master's solution answers to a question."""
+    cells = [(cell.cell_type, cell.source) for cell in assignment.solution.cells]
+    return written.answers(cells, assignment)[name]
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Answers this machine's browser, if it knows the address."""
+
+    marking: Marking
+    token: str
+
+    def do_GET(self) -> None:
+        """A question's page; the first one's at the bare address."""
+        path = self._path()
+        name = next(iter(self.marking.questions)) if path == "" else path
+        if name not in self.marking.questions:
+            return self._send(404, "text/plain", "not found")
+        try:
+            return self._send(200, "text/html", self.marking.page(name))
+        except UserError as error:
+            return self._send(500, "text/plain", str(error))
+
+    def do_POST(self) -> None:
+        """A mark."""
+        try:
+            length = int(self.headers.get("Content-Length", 0))
+            if self._path() != "enter" or not 0 < length <= LARGEST:
+                return self._send(404, "text/plain", "not found")
+            data = json.loads(self.rfile.read(length))
+            if not isinstance(data, dict):
+                raise ValueError
+            status, answer = 200, self.marking.enter(data)
+        except UserError as error:
+            status, answer = 409, {"error": str(error)}
+        except ValueError:
+            status, answer = 400, {"error": "this is no mark."}
+        return self._send(status, "application/json", json.dumps(answer))
+
+    def _path(self) -> str | None:
+        """What stands behind the secret part of the address; None without it."""
+        host, port = self.server.server_address[:2]
+        start = f"/{self.token}/"
+        path = urlsplit(self.path).path
+        # Another site's page can't know the token; its name for this machine is refused.
+        if self.headers.get("Host") != f"{host}:{port}" or not path.startswith(start):
+            return None
+        return path.removeprefix(start)
+
+    def _send(self, status: int, kind: str, body: str) -> None:
+        data = body.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *arguments) -> None:
+        """Say nothing of each request."""
+
+
+def server(marking: Marking) -> tuple[http.server.ThreadingHTTPServer, str]:
+    """A server for this machine alone, and its address."""
+    token = secrets.token_urlsafe(16)
+    handler = type("Handler", (_Handler,), {"marking": marking, "token": token})
+    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    return made, f"http://127.0.0.1:{made.server_address[1]}/{token}/"
