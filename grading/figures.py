@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Iterator
 
 from PIL import Image
@@ -20,6 +21,7 @@ from grading.submissions import Submission
 MAX_BYTES = 4 * 2**20  # of a picture: a photograph of a drawing on paper
 MAX_PIXELS = 16_000_000  # a browser needs four bytes for each
 MAX_SHOWN = 4  # pictures of a question
+CHECK = re.compile(r"\bgrader\s*\.\s*check\s*\(")
 KINDS = {"PNG": "image/png", "JPEG": "image/jpeg"}
 
 
@@ -45,7 +47,8 @@ def read(submission: Submission, assignment: Assignment) -> dict[str, list[str]]
             if part.opens:
                 belongs, above = [*above, part.cell], []
             elif cells[part.cell][0] == "code":
-                above.append(part.cell)
+                done = CHECK.search(sources[part.cell][1])  # of the question before
+                above = [] if done else [*above, part.cell]
             for index in belongs if part.question else ():
                 for address in _pictures(cells[index][2]):
                     shown = figures[part.question]
@@ -79,7 +82,9 @@ def _address(text: str) -> str:
         return ""
     try:
         data = base64.b64decode(text)
-        with Image.open(io.BytesIO(data), formats=KINDS) as image:  # reads the header
+        with Image.open(
+            io.BytesIO(data), formats=list(KINDS)
+        ) as image:  # reads the header
             width, height, kind = *image.size, KINDS[image.format]
     except Exception:  # Pillow raises all kinds; a broken picture is not shown
         return ""

@@ -209,7 +209,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         host, port = self.server.server_address[:2]
         start = f"/{self.token}/"
         path = urlsplit(self.path).path
-        # Another site's page can't know the token; its name for this machine is refused.
+        # Another site's page can't know the token, and its name is not this host's.
         if self.headers.get("Host") != f"{host}:{port}" or not path.startswith(start):
             return None
         return path.removeprefix(start)

@@ -22,7 +22,7 @@ from tools.model.errors import UserError
 FILE = "manual.csv"
 COLUMNS = ("student", "question", "max_points", "points", "comment", "before", "answer")
 COLUMNS += ("answer_id",)
-NEEDED = ("student", "question", "points", "comment", "answer_id")
+NEEDED = ("student", "question", "points", "comment")
 SHOWN = 16_000  # characters of an answer: a spreadsheet's cell takes 32,767
 NUMBER = re.compile(r"[0-9]+[.,]?[0-9]*|[.,][0-9]+")
 Key = tuple[str, str]  # student and question
@@ -75,7 +75,7 @@ def read(path: Path, assignment: Assignment) -> Marks:
                 place, row.fields["points"].strip(), most.get(key[1], math.inf)
             ),
             row.fields["comment"],
-            row.fields["answer_id"].strip(),
+            row.fields.get("answer_id", "").strip(),
             row.fields.get("before", ""),
         )
     return marks

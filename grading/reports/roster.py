@@ -121,7 +121,7 @@ def _fits(name: str, index: Index) -> set[int]:
         fits["mail"] |= people
         if people:  # its parts are no names of others
             name = name.replace(mail, " ")
-    longest = max((len(key.split()) for kind in index.values() for key in kind))
+    longest = max(len(key.split()) for kind in index.values() for key in kind)
     words = flat(name).split()
     for start in range(len(words)):
         for end in range(start + 1, min(len(words), start + longest) + 1):

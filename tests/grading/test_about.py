@@ -8,7 +8,7 @@ from tools.model.errors import UserError
 
 KEYS = {
     "q1": "minutes: 12\nchapters: [2, 1]",
-    "q2": "minutes: 9\nchapters: [7]\nextra: true\nneeds: [q1]",
+    "q2": "minutes: 9\nchapters: [7]\nextra: true",
     "q3": "minutes: 1\nchapters: [1, 2, 5]",
     "q4": "minutes: 8\nextra: true",
 }
@@ -35,7 +35,6 @@ def test_the_keys_are_the_questions(tmp_path):
         ("q4", 8, True),
     ]
     assert found.questions[0].chapters == (1, 2)
-    assert found.questions[1].needs == ("q1",)
     assert (found.points, [one.name for one in found.extras]) == (5, ["q2", "q4"])
     assert masters.questions(master(tmp_path)) == found.questions
 
@@ -62,7 +61,6 @@ def test_students_read_them_below_the_titles(tmp_path):
 WRONG = {
     "a text for minutes": ("minutes: ten", "minutes: 'ten'"),
     "a chapter that is not there": ("chapters: [1, 99]", "there is no chapter 99"),
-    "a need that comes later": ("needs: [q4]", "needs q4, and no such question"),
 }
 
 

@@ -91,10 +91,6 @@ def test_the_maximum_comes_from_the_tests_and_the_questions(scores):
 
 def test_every_submission_has_its_report_and_its_feedback(run, scores):
     for name in scores:
-        wanted = class_factory.ALL[name]
-        results = json.loads((run[0] / STUDENTS / name / "results.json").read_text())
-        assert results["score"] == wanted.score
-        assert sum(test["max_score"] for test in results["tests"]) == class_factory.FULL
         assert (run[0] / STUDENTS / name / "feedback.html").stat().st_size > 1000
 
 
@@ -117,13 +113,6 @@ def test_feedback_shows_no_hidden_test(run, scores):
         assert "THE-HIDDEN-MESSAGE" not in page
         assert "other inputs (" not in page
         assert "other sizes" not in page
-
-
-def test_gradescope_hides_what_is_hidden(run):
-    results = json.loads((run[0] / STUDENTS / "wrong" / "results.json").read_text())
-    seen = {test["name"]: test["visibility"] for test in results["tests"]}
-    assert seen["Question 1: softmax (q1 form)"] == "visible"
-    assert seen["Question 1: softmax (q1 other inputs)"] == "hidden"
 
 
 @pytest.mark.slow

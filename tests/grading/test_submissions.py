@@ -77,7 +77,6 @@ def test_students_are_told_apart_as_platforms_name_them(tmp_path):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text("{}")
-    (tmp_path / "README.txt").touch()
     found = submissions.find(tmp_path, "mini")
     assert {
         one.path.relative_to(tmp_path).as_posix(): one.student for one in found
