@@ -281,7 +281,7 @@ def test_without_a_commit_nothing_is_measured(monkeypatch):
 @pytest.mark.slow
 def test_a_machine_is_measured_and_its_file_is_on_the_page(tmp_path):
     words = [sys.executable, "-m", "tools.plan.measure", "--quick", "--out", tmp_path]
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "KERAS_BACKEND": "jax"}
     subprocess.run(words, cwd=ROOT, check=True, env=environment)
     (known,) = record.load_devices(tmp_path)
     assert {x["status"] for x in known["results"]} == {"measured"}
