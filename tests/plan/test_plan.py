@@ -4,8 +4,11 @@ import copy
 import importlib.metadata
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from book_site import measured_page as page
@@ -14,8 +17,7 @@ from snippets.compiler_wheels import compiler_variables, compiler_wheels
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
 from tools.plan import __main__ as asking
-from tools.plan import compiler, measure, record
-from tools.plan.sizes import SIZES, training_step
+from tools.plan import compiler, engines, measure, record
 
 PLAN = record.load_plan()
 CARD = {
@@ -43,13 +45,6 @@ def test_the_longer_side_of_the_roofline_binds():
     assert record.bound(without, "mixed_bfloat16", 1, 1) == (None, "unknown")
 
 
-def test_a_training_step_takes_six_operations_a_weight_and_sample():
-    its = SIZES["mlp"]["large"]
-    first, inner = its.inputs * its.width, its.width * its.width * (its.layers - 1)
-    last = its.width * its.classes
-    assert training_step(its, 10) == 10 * (4 * first + 6 * (inner + last))
-
-
 def test_the_committed_plan_has_every_case_and_none_failed():
     expected = set(map(record.key, record.cases(PLAN["cards"])))
     assert set(map(record.key, PLAN["plans"])) == expected
@@ -75,6 +70,7 @@ def variables():
     return compiler_variables(folder, ROOT)
 
 
+@pytest.mark.slow
 def test_the_compiler_still_says_what_was_recorded(variables):
     """One small step for one card; a card that it does not know is no plan."""
     for name in ("jax", "keras"):
@@ -84,7 +80,7 @@ def test_the_compiler_still_says_what_was_recorded(variables):
     known = planned("T4", "mlp", "small", "mixed_float16")
     case = {name: known[name] for name in record.CASE}
     build, cases = record.key(case)[:3], [case, {**case, "card": "Y"}]
-    with compiler.processes(variables) as pool:
+    with engines.processes(variables, 1) as pool:
         assert pool.submit(compiler.cards).result() == PLAN["cards"]
         answer, unknown = pool.submit(compiler.plans, build, cases).result()
     assert record.complete(case, answer, PLAN["cards"]) == known
@@ -126,34 +122,166 @@ def test_a_file_that_is_no_json_is_named(tmp_path):
 
 # --- measuring -----------------------------------------------------------------------
 
+CPU = {"kind": "cpu", "name": "A CPU, 2 cores"}
+TINY = [{"what": "matmul", "size": n, "dtype": "float32"} for n in (1, 2, 3)]
+MEASURED = {
+    "status": "measured",
+    "first_s": 0.5,
+    "samples_s": [0.1],
+    "synchronised_by": "waiting",
+}
 
-def test_the_stopwatch_is_the_books_own_and_waits():
-    timing = measure.stopwatch()(lambda: 1.0, repeats=5, at_least=0.001)
-    assert len(timing.samples) == 5 and min(timing.samples) > 0
+
+def tiny_cases(*_):
+    return iter(TINY)
 
 
-@pytest.mark.parametrize(
-    "words", ["ResourceExhaustedError: OOM", "RESOURCE_EXHAUSTED: Out", "out of memory"]
-)
-def test_what_does_not_fit_is_recorded_as_such(words, monkeypatch):
+def device(backend):
+    return CPU, False
+
+
+def outcomes(backend, waiting):
+    for case in waiting:
+        yield {**case, "backend": backend, **MEASURED}
+
+
+def interrupted_outcomes(backend, waiting):
+    yield next(outcomes(backend, waiting))
+    raise KeyboardInterrupt
+
+
+def outcome_or_death(case):
+    """What stands for `measure.outcome` in a process of its own."""
+    if case["size"] == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return MEASURED
+
+
+@pytest.fixture
+def measuring(tmp_path, monkeypatch):
+    """Measures a device that does not exist, without an engine; returns the status."""
+    monkeypatch.setattr(engines, "processes", lambda _: ThreadPoolExecutor(1))
+    monkeypatch.setattr(engines, "device_of", device)
+    monkeypatch.setattr(measure, "cases", tiny_cases)
+    monkeypatch.setattr(measure, "outcomes", outcomes)
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+
+    def run(folder=tmp_path, commit="abcdef0"):
+        return measure.main(["--out", str(folder), "--commit", commit])
+
+    return run
+
+
+def test_an_interrupted_run_keeps_the_whole_record_and_is_gone_on_with(
+    tmp_path, measuring, monkeypatch, capsys
+):
+    assert measuring() == 0
+    (whole,) = record.load_devices(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(measure, "outcomes", interrupted_outcomes)
+        assert measuring() == 130
+        assert record.load_devices(tmp_path) == [whole]
+        assert measuring() == 130
+    assert measuring(commit="0abcdef") == 1
+    assert "Fix: go on with these, or remove the file" in capsys.readouterr().err
+    assert measuring() == 0
+    assert record.load_devices(tmp_path) == [whole]
+    assert [path.name for path in tmp_path.iterdir()] == ["a-cpu-2-cores.json"]
+
+
+def test_after_a_case_that_kills_its_process_the_others_are_measured(monkeypatch):
+    monkeypatch.setattr(measure, "outcome", outcome_or_death)
+    before, dead, after = measure.outcomes("jax", list(TINY))
+    assert (before["status"], after["status"]) == ("measured", "measured")
+    assert dead["size"] == 2 and "killed (SIGKILL)" in dead["why"]
+
+
+def settings():
+    """What a process that measures knows of the reader's settings."""
+    import keras
+
+    names = ("XLA_FLAGS", "KERAS_BACKEND", "CUDA_VISIBLE_DEVICES")
+    return keras.config.image_data_format(), *map(os.environ.get, names)
+
+
+def test_the_readers_settings_stay_out_but_for_the_choice_of_a_device(
+    tmp_path, monkeypatch
+):
+    (tmp_path / ".keras").mkdir()
+    its = tmp_path / ".keras" / "keras.json"
+    its.write_text('{"image_data_format": "channels_first"}')
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KERAS_HOME", raising=False)
+    monkeypatch.setenv("XLA_FLAGS", "--a-flag")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    with engines.processes({"KERAS_BACKEND": "jax"}) as pool:
+        known = pool.submit(settings).result()
+    assert known == ("channels_last", None, "jax", "3")
+
+
+def test_a_set_backend_is_the_only_one(tmp_path, measuring, monkeypatch, capsys):
+    assert measuring() == 0
+    (known,) = record.load_devices(tmp_path)
+    assert {x["backend"] for x in known["results"]} == {"jax"}
+    monkeypatch.setenv("KERAS_BACKEND", "openvino")
+    assert measuring() == 1
+    assert (
+        "Fix: pip install keras jax, and let KERAS_BACKEND" in capsys.readouterr().err
+    )
+
+
+def test_a_folder_that_can_not_be_written_is_one_line(tmp_path, measuring, capsys):
+    (tmp_path / "a-file").touch()
+    assert measuring(tmp_path / "a-file") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "a-cpu-2-cores.partial.json: can't be written" in line and "Fix: " in line
+
+
+def test_a_first_call_that_compiles_is_no_sample(monkeypatch):
+    waits = iter([0.3])
+    monkeypatch.setattr(measure, "BUDGET", 0.2)
+    monkeypatch.setattr(
+        measure, "work", lambda case: lambda: time.sleep(next(waits, 0.001)) or 1.0
+    )
+    result = measure.outcome(TINY[0])
+    assert result["first_s"] > 0.29 > max(result["samples_s"])
+
+
+def instructions(dtype):
+    """The matrix instructions of a product on an A100."""
+    from snippets import gpu_compiler
+
+    engines.use_precision("jax", dtype)
+    shapes = [gpu_compiler.array(1024, 1024)] * 2
+    product = gpu_compiler.compile_for("A100 40 GB", lambda a, b: a @ b, *shapes)
+    return " ".join(product.instructions)
+
+
+def test_a_row_of_tf32_is_tf32_and_a_row_of_float32_is_not(variables):
+    with engines.processes(variables) as pool:
+        assert "tf32" in pool.submit(instructions, "tf32").result()
+        assert pool.submit(instructions, "float32").result() == ""
+
+
+def test_what_does_not_fit_is_recorded_as_such(monkeypatch):
     def work(case):
-        raise RuntimeError(words)
+        raise RuntimeError("RESOURCE_EXHAUSTED: Out")
 
     monkeypatch.setattr(measure, "work", work)
-    assert measure.outcome({}, None)["status"] == "out of memory"
+    assert measure.outcome({})["status"] == "out of memory"
 
 
 def test_without_a_commit_nothing_is_measured(monkeypatch):
-    monkeypatch.setattr(measure, "output", lambda *words: "")
+    monkeypatch.setattr(record, "output", lambda *words: "")
     with pytest.raises(UserError, match="--commit SHA"):
-        measure.provenance("a command", {})
-    assert measure.provenance("a command", {}, "abc1234")["commit"] == "abc1234"
+        record.provenance("a command", {})
+    assert record.provenance("a command", {}, "abc1234")["commit"] == "abc1234"
 
 
 @pytest.mark.slow
 def test_a_machine_is_measured_and_its_file_is_on_the_page(tmp_path):
     words = [sys.executable, "-m", "tools.plan.measure", "--quick", "--out", tmp_path]
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "KERAS_BACKEND": "jax"}
     subprocess.run(words, cwd=ROOT, check=True, env=environment)
     (known,) = record.load_devices(tmp_path)
     assert {x["status"] for x in known["results"]} == {"measured"}

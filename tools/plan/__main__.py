@@ -6,19 +6,17 @@ written before all cases are answered.
 
 from __future__ import annotations
 
-import importlib.metadata
 import itertools
-import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 
 from snippets.compiler_wheels import compiler_variables, compiler_wheels
+from tools.installed import versions
 from tools.machine import processor
-from tools.model import files
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError, command
-from tools.plan import compiler, measure, record
+from tools.plan import compiler, engines, record
 
 PACKAGES = ("jax", "jaxlib", "keras", "numpy")
 
@@ -39,7 +37,7 @@ def main() -> None:
     """Ask for every card, and write the plan.
 
     Raises:
-        UserError: the compiler is not here, or it ended.
+        UserError: the compiler is not here, it ended, or the plan can't be written.
     """
     folder, names = compiler_wheels()
     if not folder.is_dir():
@@ -49,7 +47,7 @@ def main() -> None:
             f"Fix: {sys.executable} -m pip {' '.join(words)}"
         )
     try:
-        with compiler.processes(compiler_variables(folder, ROOT)) as pool:
+        with engines.processes(compiler_variables(folder, ROOT), 1) as pool:
             cards = pool.submit(compiler.cards).result()
             plans = list(plan_all(pool, cards))
     except BrokenProcessPool:
@@ -57,9 +55,8 @@ def main() -> None:
             "the compiler's process ended after what is printed above. "
             "Fix: give it 16 GB of memory, and give the command again"
         ) from None
-    packages = {name: importlib.metadata.version(name) for name in PACKAGES}
-    packages |= dict(name.split("==") for name in names)
-    provenance = measure.provenance("python -m tools.plan", packages)
+    packages = versions(PACKAGES) | dict(name.split("==") for name in names)
+    provenance = record.provenance("python -m tools.plan", packages)
     content = {
         "schema": 1,
         "label": "the compiler's plan",
@@ -68,7 +65,7 @@ def main() -> None:
         "plans": plans,
     }
     path = record.FOLDER / record.PLAN
-    files.write_text(path, json.dumps(content, indent=1) + "\n")
+    record.write(path, content)
     print(f"{len(plans)} plans are in {path}")
 
 

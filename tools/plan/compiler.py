@@ -3,29 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import multiprocessing
-import os
-import sys
-from concurrent.futures import ProcessPoolExecutor
 
 FIGURES = ("capability", "memory", "bandwidth", "rates", "sources")
-
-
-def processes(variables: dict[str, str]) -> ProcessPoolExecutor:
-    """A pool in which each call has a new process with these variables."""
-    return ProcessPoolExecutor(
-        max_workers=1,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=start,
-        initargs=(variables,),
-        max_tasks_per_child=1,
-    )
-
-
-def start(variables: dict[str, str]) -> None:
-    """Set the variables of this process before it imports JAX."""
-    os.environ.update(variables)
-    sys.path[:0] = variables["PYTHONPATH"].split(os.pathsep)
 
 
 def cards() -> dict[str, dict]:
@@ -72,6 +51,7 @@ def plans(build: tuple[str, str, str], cases: list[dict]) -> list[dict]:
                     "status": "planned",
                     "memory": program.plan,
                     "traffic": program.traffic,
+                    "flop": program.arithmetic,
                     "launches": dict(sorted(program.launches.items())),
                     "operations": program.operations,
                     "instructions": [x for x in program.instructions if "mma" in x],

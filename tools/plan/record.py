@@ -1,21 +1,28 @@
-"""The compiler's plan: what each card's own compiler makes of the models' steps.
+"""The records: what the compilers plan for each card, and what was measured.
 
-No card is needed: XLA compiles for it here (chapter 17). It can't know times, so none
-is stored but a bound: no step is faster than the roofline lets it be.
+For a plan no card is needed: XLA compiles for it here (chapter 17). It can't know
+times, so none is stored but a bound: no step is faster than the roofline lets it be.
 """
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
+import platform
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.model import files
 from tools.model.errors import UserError
-from tools.plan.sizes import BATCHES, SIZES, training_step
+from tools.plan.sizes import BATCHES
 
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).with_name("results")
 PLAN = "compiled-plan.json"  # the one file there that is of no device
+PARTIAL = ".partial.json"  # how the name of an unfinished file of a device ends
 # Whose rate bounds the products of a policy, the fastest first.
 RATES = {
     "float32": ("tf32", "float32"),
@@ -72,9 +79,9 @@ def bound(
     """The least seconds that a step takes on a card, and what binds it.
 
     The roofline of Williams, Waterman and Patterson (doi:10.1145/1498765.1498785) with
-    the makers' rates: the larger of the products' operations over the rate of the
-    fastest units for the policy, and the bytes that must cross the memory bus over its
-    bandwidth.
+    the makers' rates: the larger of the operations of matrix products and convolutions
+    over the rate of the fastest units for the policy, and the bytes that must cross the
+    memory bus over its bandwidth.
 
     Returns:
         The seconds and "arithmetic" or "memory"; None if no rate of the card is known
@@ -93,19 +100,77 @@ def complete(case: dict, answer: dict, cards: dict[str, dict]) -> dict:
     if answer["status"] != "planned":
         return {**case, **answer}
     card = cards[case["card"]]
-    flop = training_step(SIZES[case["model"]][case["size"]], case["batch"])
-    least, binds = bound(card, case["precision"], flop, answer["traffic"])
+    work = answer["flop"], answer["traffic"]
+    least, binds = bound(card, case["precision"], *work)
     return {
         **case,
         **answer,
         "fits": answer["memory"]["total"] <= card["memory"],
-        "flop": flop,
         "least_s": least,
         "binds": binds,
     }
 
 
+# --- where a record comes from -------------------------------------------------------
+
+
+def output(*words: str) -> str:
+    """What a program prints; nothing if it is not there or fails."""
+    if shutil.which(words[0]) is None:
+        return ""
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def provenance(called: str, packages: dict[str, str], commit: str = "") -> dict:
+    """What a record needs to be worth something later.
+
+    Args:
+        called: the command that makes the record.
+        packages: the versions of those that it is about.
+        commit: what is checked out, where there is no git to ask. Of a clone in which
+            files differ from it, "+changes" is kept as well.
+
+    Raises:
+        UserError: there is no repository and no commit is given.
+    """
+    if not commit:
+        commit = output("git", "rev-parse", "HEAD")
+        programs = ("snippets", "tools", ":!tools/plan/results")
+        if output("git", "status", "--porcelain", "--", *programs):
+            commit += "+changes"
+    if not commit:
+        raise UserError(
+            "no commit is known here, and a record without one is worthless later. "
+            "Fix: run in a clone with git, or give --commit SHA"
+        )
+    return {
+        "date": datetime.date.today().isoformat(),
+        "commit": commit,
+        "command": called,
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
+        "python": platform.python_version(),
+        "packages": packages,
+    }
+
+
 # --- files ---------------------------------------------------------------------------
+
+
+def write(path: Path, content: dict) -> None:
+    """Write a file of results in one step: without it the old one is still there.
+
+    Raises:
+        UserError: the disk refuses.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write_text(path, json.dumps(content, indent=1) + "\n")
+    except OSError as error:
+        raise UserError(
+            f"{path}: can't be written: {error.strerror}. Fix: make room there, and "
+            "see that you may write (a measurement can go elsewhere: --out FOLDER)"
+        ) from None
 
 
 def parse(path: Path, schema: str, again: str) -> dict:
@@ -155,7 +220,8 @@ def load_devices(folder: Path = FOLDER) -> list[dict]:
     Raises:
         UserError: a file can't be read, is invalid or has no provenance.
     """
-    paths = sorted(path for path in folder.glob("*.json") if path.name != PLAN)
+    names = sorted(path.name for path in folder.glob("*.json"))
+    paths = [folder / x for x in names if x != PLAN and not x.endswith(PARTIAL)]
     found = [parse(path, "schema-measured.json", "make measure") for path in paths]
     return sorted(
         found, key=lambda x: (x["device"]["kind"] != "cpu", x["device"]["name"])

@@ -1,16 +1,8 @@
-"""The three models of the page: their sizes, their data, and their operations.
-
-Only matrix products and convolutions are counted, a multiplication and an addition as
-two operations, as in Kaplan et al. 2020 (arXiv 2001.08361) and Chowdhery et al. 2022
-(PaLM, arXiv 2204.02311, appendix B). Nothing is taken off for the causal mask or for
-products with the zeros of a padding.
-"""
+"""The three models of the page: their sizes and their data."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -29,12 +21,6 @@ class Mlp:
         """The shape of one sample."""
         return (self.inputs,)
 
-    def products(self) -> Iterator[int]:
-        """Operations of each layer's product in the forward pass of a sample."""
-        widths = [self.inputs, *[self.width] * self.layers, self.classes]
-        for rows, columns in itertools.pairwise(widths):
-            yield 2 * rows * columns
-
 
 @dataclasses.dataclass(frozen=True)
 class Conv:
@@ -52,16 +38,6 @@ class Conv:
         """The shape of one sample."""
         return (self.side, self.side, 3)
 
-    def products(self) -> Iterator[int]:
-        """Operations of each layer's product in the forward pass of a sample."""
-        side, channels = self.side, 3
-        for filters in self.filters:
-            for inputs in (channels, filters):
-                yield 2 * side * side * 9 * inputs * filters
-            channels = filters
-            side //= 2
-        yield 2 * channels * self.classes
-
 
 @dataclasses.dataclass(frozen=True)
 class Transformer:
@@ -77,15 +53,6 @@ class Transformer:
     def inputs_shape(self) -> tuple[int, ...]:
         """The shape of one sample: token numbers."""
         return (self.length,)
-
-    def products(self) -> Iterator[int]:
-        """Operations of the products of a sample: a lookup of tokens is none."""
-        projections = 4 * self.width * self.width  # queries, keys, values, out
-        attention = 2 * self.width * self.length  # scores, mixing
-        dense = 2 * self.width * 4 * self.width
-        block = projections + attention + dense
-        yield 2 * self.length * self.layers * block
-        yield 2 * self.length * self.width * self.vocabulary
 
 
 Size = Mlp | Conv | Transformer
@@ -112,19 +79,6 @@ BATCHES = {
     "conv": {"small": 32, "large": 64},
     "transformer": {"small": 16, "large": 16},
 }
-
-
-def training_step(size: Size, batch: int) -> int:
-    """Operations of one training step: the forward pass and the gradients.
-
-    A gradient costs as many operations again, for each of a product's two factors. The
-    data needs none, so a first layer that computes on data has one for its weights
-    only. The optimizer's work grows with the weights and not with the batch; it is left
-    out.
-    """
-    products = list(size.products())
-    data = 0 if isinstance(size, Transformer) else products[0]
-    return batch * (3 * sum(products) - data)
 
 
 def batch_of(size: Size, batch: int) -> tuple[np.ndarray, np.ndarray]:
