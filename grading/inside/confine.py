@@ -28,16 +28,24 @@ OTHERS = ("ptrace", "process_vm_readv", "process_vm_writev")
 # A timer can send the signal that wakes what is held still.
 WAKING = ("timer_create",)
 FORBIDDEN = HIDDEN_MEMORY + CORES + TEACHERS + OTHERS + WAKING
-# Refused with one argument only: its place, the bits that count, and their value.
+# Refused with one argument only: its place, how it is compared, and two numbers.
 F_SETSIG = 10  # the signal of a file that is ready; it could wake, too
 SHARED_ANONYMOUS = 0x21  # MAP_SHARED | MAP_ANONYMOUS: it stays when nobody maps it
-FORBIDDEN_WITH = {
-    "fcntl": (1, 0xFFFFFFFF, F_SETSIG),
-    "mmap": (3, SHARED_ANONYMOUS, SHARED_ANONYMOUS),
-}
 # Values of libseccomp's seccomp.h.
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
-MASKED_EQUAL = 7
+EQUAL, GREATER, MASKED_EQUAL = 4, 6, 7
+FORBIDDEN_WITH = [
+    ("fcntl", 1, MASKED_EQUAL, 0xFFFFFFFF, F_SETSIG),
+    ("mmap", 3, MASKED_EQUAL, SHARED_ANONYMOUS, SHARED_ANONYMOUS),
+]
+# Sockets of these families alone: AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK. AF_VSOCK
+# would reach the hypervisor, and AF_ALG has let programs write into files that they may
+# only read (CVE-2026-31431).
+FAMILIES = (1, 2, 10, 16)
+for _call in ("socket", "socketpair"):
+    FORBIDDEN_WITH.append((_call, 0, GREATER, max(FAMILIES), 0))
+    for _family in set(range(max(FAMILIES))) - set(FAMILIES):
+        FORBIDDEN_WITH.append((_call, 0, EQUAL, _family, 0))
 NEW = ("memfd_secret",)  # a libseccomp that is older than the call does not know it
 
 
@@ -47,8 +55,8 @@ class Comparison(ctypes.Structure):
     _fields_ = (
         ("place", ctypes.c_uint),
         ("how", ctypes.c_int),
-        ("mask", ctypes.c_uint64),
-        ("value", ctypes.c_uint64),
+        ("first", ctypes.c_uint64),  # a mask, or what it is compared with
+        ("second", ctypes.c_uint64),  # the value below the mask
     )
 
 
@@ -75,16 +83,12 @@ def forbid() -> None:
     library = ctypes.CDLL("libseccomp.so.2")
     library.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(library.seccomp_init(ctypes.c_uint32(ALLOW)))
-    for name in (*FORBIDDEN, *FORBIDDEN_WITH):
+    for name, *compared in [*((name,) for name in FORBIDDEN), *FORBIDDEN_WITH]:
         number = library.seccomp_syscall_resolve_name(name.encode())
         if number == -1 and name in NEW:
             continue
-        count, argument = 0, None
-        if name in FORBIDDEN_WITH:
-            place, mask, value = FORBIDDEN_WITH[name]
-            count = 1
-            argument = ctypes.byref(Comparison(place, MASKED_EQUAL, mask, value))
-        rule = (context, ctypes.c_uint32(REFUSE), number, count, argument)
+        argument = ctypes.byref(Comparison(*compared)) if compared else None
+        rule = (context, ctypes.c_uint32(REFUSE), number, len(compared) > 0, argument)
         if number == -1 or library.seccomp_rule_add_array(*rule):
             raise OSError(f"libseccomp has no rule for {name}")
     if library.seccomp_load(context):

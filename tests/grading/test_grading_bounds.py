@@ -129,6 +129,22 @@ def test_memory_that_nobody_could_count_and_the_cores_of_others_are_refused(code
     assert error["type"] == "PermissionError", error
 
 
+def test_sockets_of_other_families_are_refused():
+    """AF_VSOCK would reach the hypervisor; AF_ALG has had holes in the kernel."""
+    code = (
+        "import socket\n"
+        "def opens(make, family, kind):\n"
+        "    try: make(family, kind)\n"
+        "    except OSError as error: return not isinstance(error, PermissionError)\n"
+        "    return True\n"
+        "found = {f for f in range(60) for kind in (1, 2, 3, 5)\n"
+        "         for make in (socket.socket, socket.socketpair) if opens(make, f, kind)}\n"
+        "raise RuntimeError(sorted(found))"
+    )
+    with worker() as one:
+        assert one.run(code, 20)["message"] == "[1, 2, 10, 16]"
+
+
 def test_memory_of_a_device_that_would_stay_is_not_to_be_had():
     code = (
         "import mmap\n"
