@@ -8,7 +8,7 @@
 # 04-place-operations.ipynb tests/checks" has pytest run these alone, and PYTEST_ARGS="-x
 # -k xla" hands options on to it.
 .DEFAULT_GOAL := help
-.PHONY: help book serve pdf epub zip test claims lint tests lab sync refresh measure versions assignments grade constraints clean
+.PHONY: help book serve pdf epub zip test claims lint tests lab sync refresh measure versions assignments grade mark constraints clean
 VENV ?= .venv
 export VENV
 BIN := $(VENV)/bin
@@ -136,9 +136,11 @@ assignments: ## make the students' notebooks from assignments/masters
 	@$(RUN) grading assign
 
 grade: ## grade a folder of notebooks: SUBMISSIONS=folder ASSIGNMENT=2 [ARGS=--help]
-	@test -n "$(if $(and $(SUBMISSIONS),$(ASSIGNMENT))$(ARGS),yes)" || { echo "error: what shall be graded? Fix: make grade SUBMISSIONS=folder ASSIGNMENT=1" >&2; exit 1; }
+mark: ## open the page to mark written answers on: SUBMISSIONS=folder ASSIGNMENT=2
+grade mark:
+	@test -n "$(if $(and $(SUBMISSIONS),$(ASSIGNMENT))$(ARGS),yes)" || { echo "error: of what? Fix: make $@ SUBMISSIONS=folder ASSIGNMENT=1" >&2; exit 1; }
 	@$(INSTALL) all
-	@exec $(RUN) grading grade $(if $(SUBMISSIONS),'$(SUBMISSIONS)') $(if $(ASSIGNMENT),'$(ASSIGNMENT)') $(ARGS)
+	@exec $(RUN) grading $@ $(if $(SUBMISSIONS),'$(SUBMISSIONS)') $(if $(ASSIGNMENT),'$(ASSIGNMENT)') $(ARGS)
 
 constraints: ## put the newest versions into constraints/latest.txt
 	@$(INSTALL) book

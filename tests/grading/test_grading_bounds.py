@@ -137,8 +137,10 @@ def test_sockets_of_other_families_are_refused():
         "    try: make(family, kind)\n"
         "    except OSError as error: return not isinstance(error, PermissionError)\n"
         "    return True\n"
-        "found = {f for f in range(60) for kind in (1, 2, 3, 5)\n"
-        "         for make in (socket.socket, socket.socketpair) if opens(make, f, kind)}\n"
+        "kinds = (1, 2, 3, 5)\n"
+        "found = {f for f in range(60) for kind in kinds\n"
+        "         for make in (socket.socket, socket.socketpair)\n"
+        "         if opens(make, f, kind)}\n"
         "raise RuntimeError(sorted(found))"
     )
     with worker() as one:
