@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import selectors
@@ -17,6 +18,7 @@ from grading.inside.protocol import ProtocolError
 
 CHUNK = 2**20  # bytes read at a time
 START_SECONDS = 60
+WAITS = (0.2, 1.0, 3.0, 6.0)  # seconds between two tries to start a worker
 SHOWN = 4000  # bytes of what a cell prints that a report may show
 MAX_REPORT = 64 * 2**10  # bytes of what the worker may say of a cell that has run
 MAX_CALLS = 10_000  # calls of a test's functions while one question is answered
@@ -321,6 +323,34 @@ class Session:
             except BlockingIOError:
                 return False
         return ready
+
+
+def start(
+    limits: sandbox.Limits,
+    place: Callable[..., sandbox.Sandbox] = sandbox.Sandbox,
+    groups: Groups | None = None,
+) -> Session:
+    """A session; while the kernel has no process left for it, it is tried again.
+
+    The many processes of a worker that was just ended may still be on their way out.
+
+    Args:
+        limits, place, groups: see Session.
+
+    Raises:
+        WorkerLost: it did not start.
+        OSError: this machine had no process left, which is nobody's fault.
+    """
+    for wait in (*WAITS, None):
+        try:
+            return Session(limits, place, groups)
+        except WorkerLost as lost:
+            if os.strerror(errno.EAGAIN) not in str(lost):
+                raise
+            if wait is None:
+                raise OSError(str(lost)) from None
+            time.sleep(wait)
+    raise AssertionError
 
 
 class RemoteError(Exception):

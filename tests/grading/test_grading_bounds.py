@@ -198,6 +198,27 @@ def test_the_number_of_open_files_is_bounded():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("refused, lost", [(2, None), (99, OSError)])
+def test_a_machine_without_a_process_left_costs_nobody_points(
+    refused, lost, monkeypatch
+):
+    """As after a fork bomb, whose processes are still being ended."""
+    tries = []
+
+    def make(*arguments):
+        tries.append(arguments)
+        if len(tries) <= refused:
+            reason = "bwrap: Creating new namespace failed: Resource temporarily unavail"
+            raise session.WorkerLost(f"it ended the process ({reason}able)")
+        return "a session"
+
+    monkeypatch.setattr(session, "Session", make)
+    monkeypatch.setattr(session, "WAITS", (0, 0, 0))
+    with pytest.raises(lost) if lost else contextlib.nullcontext():
+        assert session.start(LIMITS) == "a session"
+    assert len(tries) == min(refused, 3) + 1
+
+
 def test_a_worker_that_did_not_come_up_leaves_nothing():
     """Else the first process of a sandbox that is not set up would wait for ever."""
     output = os.open(os.devnull, os.O_RDWR)
