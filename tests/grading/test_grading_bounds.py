@@ -208,8 +208,8 @@ def test_a_machine_without_a_process_left_costs_nobody_points(
     def make(*arguments):
         tries.append(arguments)
         if len(tries) <= refused:
-            reason = "bwrap: Creating new namespace failed: Resource temporarily unavail"
-            raise session.WorkerLost(f"it ended the process ({reason}able)")
+            reason = "bwrap: Creating new namespace failed: Resource temporarily un"
+            raise session.WorkerLost(f"it ended the process ({reason}available)")
         return "a session"
 
     monkeypatch.setattr(session, "Session", make)
