@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+from grading import explain
 from grading.inside import protocol
 from grading.session import Session
 
@@ -22,26 +23,34 @@ class NotPlainData(TypeError):
 class Remote(protocol.Handle):
     """An object in the worker."""
 
-    __slots__ = ("_answers",)
+    __slots__ = ("_answers", "_path")
     __hash__ = None
 
-    def __init__(self, answers: Answers, handle: protocol.Handle) -> None:
+    def __init__(self, answers: Answers, handle: protocol.Handle, path: str) -> None:
         object.__setattr__(self, "_answers", answers)
+        object.__setattr__(self, "_path", path)
         object.__setattr__(self, "_number", handle._number)
         object.__setattr__(self, "_kind", handle._kind)
 
     def __call__(self, *arguments, **named):
         """Call the object in the worker."""
         values = {"target": self, "arguments": list(arguments), "named": named}
-        return self._answers.ask({"do": "call"}, values)
+        path = explain.call(self._path, arguments, named)
+        self._answers.last = path
+        answer = self._answers.ask({"do": "call"}, values, path)
+        self._answers.last = f"{path}, which gave {explain.short(answer)}"
+        return answer
 
     def __getattr__(self, name: str):
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._answers.ask({"do": "attribute", "name": name}, {"target": self})
+        request = {"do": "attribute", "name": name}
+        return self._answers.ask(request, {"target": self}, f"{self._path}.{name}")
 
     def __getitem__(self, key):
-        return self._answers.ask({"do": "item"}, {"target": self, "key": key})
+        values = {"target": self, "key": key}
+        path = f"{self._path}[{explain.short(key)}]"
+        return self._answers.ask({"do": "item"}, values, path)
 
     def __repr__(self) -> str:
         return "<an object of the student's>"
@@ -86,9 +95,10 @@ class Answers:
         self._session = session
         self._seconds = seconds
         self._start = start
+        self.last = ""  # the last call that was made, and what it gave
 
     def __getitem__(self, name: str):
-        return self.ask({"do": "get", "name": str(name)}, {})
+        return self.ask({"do": "get", "name": str(name)}, {}, str(name))
 
     def get(self, name: str, default=None):
         """The value of a name, or a default where there is none."""
@@ -119,8 +129,8 @@ class Answers:
             )
         return Answers(self._start(), self._seconds)
 
-    def ask(self, request: dict, values: dict):
-        """Ask the worker; see Session.ask."""
+    def ask(self, request: dict, values: dict, path: str):
+        """Ask the worker for what a path, such as `dense(2, 3).count`, stands for."""
         return self._session.ask(
-            request, values, self._seconds, lambda handle: Remote(self, handle)
+            request, values, self._seconds, lambda handle: Remote(self, handle, path)
         )

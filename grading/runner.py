@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable
 
-from grading import apart, sandbox, text
+from grading import apart, explain, sandbox, text
 from grading.answers import Answers, NotPlainData
 from grading.assignment import Assignment
 from grading.cgroup import Groups
@@ -18,6 +18,11 @@ from grading.session import RemoteError, Session, WorkerLost
 SEED = "GRADING_SEED"  # the variable that hidden tests take their inputs' seed from
 STOPPED = "grading stopped: {reason}"
 FAILED = "failed"  # the kind of an outcome that is none
+FOLDER = "tests of "  # how the names of test files start, in tracebacks
+PREDICTION = "_prediction"  # how the name of a check ends that asks for one
+HUNG = "not tried: a call of this question had run out of time before"
+NO_TIME = "not run: the cells before it had used up the time that cells have"
+TESTS_SHARE = 1 / 3  # of the time of all, which cells that hang leave to the tests
 TOO_SLOW = "too slow"  # how the message of a test starts that measures time
 
 
@@ -52,6 +57,8 @@ class TestResult:
     seconds: float = 0.0
     kind: str = "wrong"  # or "slow", or "lost" with the worker; empty if it passed
     limit: str = ""  # what it broke, if it was slow: "a call may take 30 s"
+    prediction: bool = False  # it asks for a prediction, and has no right answer
+    score: float = 0.0  # the points that count
 
 
 @dataclasses.dataclass
@@ -65,6 +72,24 @@ class QuestionResult:
     score: float = 0.0
     extra: bool = False  # no part of the core
     tests: list[TestResult] = dataclasses.field(default_factory=list)
+
+    def count(self, all_or_nothing: bool = False) -> None:
+        """Give the tests that passed their points, and the question the sum.
+
+        Whoever reads a public check can write an answer for its inputs alone. So its
+        points count only beside a hidden check that passed, where the question has
+        any. A prediction counts in any case: nothing about it can be checked.
+
+        Args:
+            all_or_nothing: no point counts unless all tests passed.
+        """
+        hidden = [test for test in self.tests if test.hidden]
+        shown = not hidden or any(test.passed for test in hidden)
+        whole = all(test.passed for test in self.tests) or not all_or_nothing
+        for test in self.tests:
+            counts = test.passed and (shown or test.hidden or test.prediction)
+            test.score = test.points if counts and whole else 0.0
+        self.score = sum(test.score for test in self.tests)
 
 
 @dataclasses.dataclass
@@ -108,7 +133,10 @@ def empty_result(assignment: Assignment, problem: str = "") -> Result:
         )
         if not question.manual:
             one.tests = [
-                TestResult(case.name, case.hidden, float(case.points), False, problem)
+                TestResult(
+                    *(case.name, case.hidden, float(case.points), False, problem),
+                    prediction=case.name.endswith(PREDICTION),
+                )
                 for case in load_tests(assignment, question.name).test_cases
             ]
         questions.append(one)
@@ -119,7 +147,8 @@ def load_tests(assignment: Assignment, question: str):
     """otter-grader's test file of a question: trusted code, executed here."""
     from otter.test_files import ExceptionTestFile  # slow to import
 
-    name = f"{assignment.name}/{question}.py"
+    name = f"{FOLDER}{assignment.name}/{question}.py"
+    explain.remember(name, assignment.tests[question])
     file = ExceptionTestFile.from_string(assignment.tests[question], name)
     for case in file.test_cases:
         case.name = case.body.test_func.__name__
@@ -164,11 +193,16 @@ class Grading:
         self.limits = limits
         self.place = place
         self.groups = groups
+        self.ended: set[int] = set()  # cells that have run to their end
         self.skipped: set[int] = set()  # cells in which a worker was lost
         self.starts = 0
+        self.lost = 0  # workers, but for those that ran out of time
+        self.hung: set[str] = set()  # questions of which a call ran out of time
+        self.slow_cells = 0  # that ran out of time
         self.cautious = 0  # how often a worker was lost while a test ran
         self.sealed = False  # what cells say now could carry hidden inputs
         self.deadline = 0.0
+        self.cells_deadline = 0.0  # after which no cell runs for the first time
         self.session: Session | None = None
         self.files = {
             question.name: load_tests(assignment, question.name)
@@ -189,12 +223,16 @@ class Grading:
         """
         start = time.monotonic()
         self.deadline = start + self.limits.total_seconds
+        self.cells_deadline = start + (1 - TESTS_SHARE) * self.limits.total_seconds
         os.environ[SEED] = str(seed_number(seed))
         try:
             self._ready()
-            for case, report in self._tests():
+            for question, case, report in self._tests():
+                if question in self.hung:
+                    report.message, report.kind = HUNG, "slow"
+                    continue
                 self._ready()
-                self._run_test(case, report)
+                self._run_test(question, case, report)
         except WorkerLost as error:
             self._give_up(error)
         finally:
@@ -203,6 +241,10 @@ class Grading:
             self._score()
         self.result.seconds = time.monotonic() - start
         return self.result
+
+    def question(self, name: str) -> QuestionResult:
+        """The result of a question."""
+        return next(one for one in self.result.questions if one.name == name)
 
     def _end(self) -> None:
         if self.session is not None:
@@ -232,21 +274,38 @@ class Grading:
             WorkerLost: there have been too many workers, or no time is left.
         """
         while self.session is None:
+            if self.lost > self.limits.restarts:
+                raise WorkerLost(f"{self.lost} workers were lost")
             self.starts += 1
-            if self.starts > 1 + self.limits.restarts:
-                raise WorkerLost(f"{self.starts - 1} workers were lost")
             self._seconds(1)
             self.session = Session(self.limits, self.place, self.groups)
             for cell, report in zip(self.cells, self.result.cells, strict=True):
                 if cell.number not in self.skipped and not self._cell(cell, report):
                     break
 
+    def _cell_seconds(self, number: int) -> float:
+        """How long a cell may run; nothing, if no time is left for one that is new.
+
+        Each cell that hangs halves what others may take, so that all of them together
+        leave a share of the time to the tests. A cell that has ended once is trusted.
+        """
+        limit = self.limits.cell_seconds
+        if number not in self.ended:
+            most = self.limits.total_seconds * TESTS_SHARE
+            limit = min(limit, most) / 2**self.slow_cells
+            limit = min(limit, self.cells_deadline - time.monotonic())
+        return self._seconds(limit)
+
     def _cell(self, cell: Cell, report: CellResult) -> bool:
         """Run a cell; whether the worker is still there."""
         if self.sealed:
             report = dataclasses.replace(report)  # nobody reads it
         start = time.monotonic()
-        seconds = self._seconds(self.limits.cell_seconds)
+        seconds = self._cell_seconds(cell.number)
+        if seconds <= 0:
+            self.skipped.add(cell.number)
+            report.error = NO_TIME
+            return True
         try:
             error = self.session.run(cell.source, seconds)
             if self.cautious:
@@ -254,10 +313,13 @@ class Grading:
         except WorkerLost as lost:
             self._end()
             self.skipped.add(cell.number)
+            self.slow_cells += lost.slow
+            self.lost += not lost.slow
             report.error = f"the worker was lost: {lost}"
             return False
         finally:
             report.seconds = time.monotonic() - start
+        self.ended.add(cell.number)
         report.error = f"{error['type']}: {error['message']}" if error else ""
         report.printed = self.session.printed.decode(errors="replace")
         return True
@@ -269,21 +331,28 @@ class Grading:
         must not be able to carry hidden inputs, so the worker gets those when all
         public tests are done; what cells say when they run after that is not kept.
         """
-        pairs: list[tuple] = []
+        found: list[tuple] = []
         for question in self.result.questions:
             if not question.manual:
                 cases = self.files[question.name].test_cases
-                pairs += zip(cases, question.tests, strict=True)
-        return sorted(pairs, key=lambda pair: pair[1].hidden)
+                both = zip(cases, question.tests, strict=True)
+                found += [(question.name, case, report) for case, report in both]
+        return sorted(found, key=lambda one: one[2].hidden)
 
-    def _run_test(self, case, report: TestResult) -> None:
-        """Run a test and note what became of it."""
+    def _run_test(self, question: str, case, report: TestResult) -> None:
+        """Run a test and note what became of it.
+
+        Where a call ran out of time, no other test of the question is tried: a loop
+        without an end costs its own question, and not the time of the others.
+        """
         start = time.monotonic()
         self.sealed = self.sealed or report.hidden
         outcome = self.test(case)
-        if self.session is None and self.cautious < 2:
+        if outcome.lost and outcome.kind != "slow" and self.cautious < 2:
             self._ready()  # was it this check, or harm done before?
             outcome = self.test(case)
+        if outcome.kind == "slow" and (outcome.lost or outcome.limit):
+            self.hung.add(question)
         report.message, report.kind = outcome.message, outcome.kind
         report.limit = outcome.limit
         report.passed = not outcome.kind
@@ -293,10 +362,7 @@ class Grading:
         """Give each question the points of its tests."""
         for question in self.result.questions:
             if not question.manual:
-                passed = [test.points for test in question.tests if test.passed]
-                whole = len(passed) == len(question.tests)
-                full = whole or not self.files[question.name].all_or_nothing
-                question.score = sum(passed) if full else 0.0
+                question.count(self.files[question.name].all_or_nothing)
 
     def _give_up(self, error: WorkerLost) -> None:
         """Say why grading stopped, and of each test that is left why it did not run."""
@@ -333,7 +399,9 @@ class Grading:
         if outcome.kind == FAILED:
             raise OSError(outcome.message)
         if outcome.lost:
-            self.cautious += 1
+            if outcome.kind != "slow":
+                self.lost += 1
+                self.cautious += 1
             self._end()
         return outcome
 
@@ -343,12 +411,15 @@ class Grading:
         seconds = self._seconds(self.limits.call_seconds)
         started: list[Session] = []
         start = functools.partial(self._start, started) if case.hidden else None
+        answers = Answers(self.session, seconds, start)
+        seen = ""  # what the assertion that failed has compared
         try:
-            case.body.call_func(Answers(self.session, seconds, start))
+            case.body.call_func(answers)
         except AssertionError as error:
             message = str(error) or "the answer is wrong"
             kind = "slow" if message.startswith(TOO_SLOW) else "wrong"
             outcome = Outcome(message, kind)
+            seen = explain.comparison(error, FOLDER)
         except WorkerLost as lost:
             message = f"your code did not survive this check: {lost}"
             kind = "slow" if lost.slow else "lost"
@@ -372,7 +443,11 @@ class Grading:
         finally:
             for session in started:
                 session.close()
-        message = outcome.message[:2000]
+        message = outcome.message[:1000]
+        if outcome.kind and case.hidden:
+            seen = [f"The check asks for {seen}."] if seen else []
+            seen += [f"Its last call: {answers.last}."] if answers.last else []
+            message = "\n".join([message, *seen])[:2000]
         return dataclasses.replace(outcome, message=message, asked=self.session.number)
 
     def _start(self, started: list[Session]) -> Session:

@@ -7,6 +7,7 @@ the solution, and says how many points that question must then get.
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ WRONG_ANSWERS = Path("tests", "grading", "wrong_answers")
 SECRET = "a secret of the gates"
 SAVE = "import builtins; builtins.saved = dict(globals())"
 RESTORE = "import builtins; globals().update(builtins.saved)"
+MOST_HARD_CODED = 0.1  # of the core's points, for the printed examples alone
 EMPTY = (None, ..., float("nan"), [], {}, "", True, 0)
 # Messages that nobody wrote for the student: they were raised by accident.
 ACCIDENTS = ("the check can't use", "your code raised", "got an object", "key is")
@@ -218,14 +220,41 @@ def _score(grading: runner.Grading, answer: dict) -> float | str:
     own = grading.cells
     grading.cells = [*own, Cell(len(own) + 1, answer["code"])]  # for a new process
     try:
-        outcomes = [(case.points, grading.test(case)) for case in cases]
+        outcomes = [grading.test(case) for case in cases]
     finally:
         grading.cells = own
-    if lost := [outcome.message for _, outcome in outcomes if outcome.lost]:
+    if lost := [outcome.message for outcome in outcomes if outcome.lost]:
         raise WorkerLost(lost[0])
     if error := grading.session.run(RESTORE, 10):
         return f"the solution can't be brought back ({error['message']})"
-    return sum(points for points, outcome in outcomes if not outcome.kind)
+    question = copy.deepcopy(grading.question(answer["question"]))
+    for test, outcome in zip(question.tests, outcomes, strict=True):
+        test.passed = not outcome.kind
+    question.count()
+    return question.score
+
+
+def hard_coded(assignment: Assignment, answers: list[dict]) -> list[str]:
+    """What is wrong with a notebook that has the printed examples and nothing else.
+
+    Args:
+        assignment: what it answers.
+        answers: wrong ones; those with `public` pass all public checks of a question.
+    """
+    cheap = {one["question"]: one["code"] for one in answers if one.get("public")}
+    own = cells(assignment.student)
+    own += [Cell(len(own) + n, code) for n, code in enumerate(cheap.values(), start=1)]
+    result = runner.Grading(assignment, own, sandbox.Limits()).grade(SECRET)
+    said = []
+    for question in result.questions:
+        if not question.manual and question.name not in cheap:
+            said.append(f"no answer for {question.name} alone is marked `public: true`")
+        for test in question.tests if question.name in cheap else []:
+            if not (test.hidden or test.passed):
+                said.append(f"{test.name} fails: {test.message}")
+    if result.score > assignment.points * MOST_HARD_CODED:
+        said.append(f"{result.score:g} of {assignment.points:g} points")
+    return said
 
 
 def faults(
@@ -242,6 +271,9 @@ def faults(
     said = [f"empty answers: {one}" for one in empty_answers(assignment)]
     say("trying the starter")
     said += [f"the starter: {one}" for one in starter(assignment)]
+    if answers:
+        say("trying the printed examples")
+        said += [f"hard-coded: {one}" for one in hard_coded(assignment, answers)]
     say("trying the solution")
     with solved(assignment) as (grading, result):
         wrong = solution(result)
