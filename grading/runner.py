@@ -13,7 +13,7 @@ from grading import apart, explain, sandbox, text
 from grading.answers import Answers, NotPlainData
 from grading.assignment import Assignment
 from grading.cgroup import Groups
-from grading.session import RemoteError, Session, WorkerLost
+from grading.session import RemoteError, Session, WorkerLost, open_session
 
 SEED = "GRADING_SEED"  # the variable that hidden tests take their inputs' seed from
 STOPPED = "grading stopped: {reason}"
@@ -278,7 +278,7 @@ class Grading:
                 raise WorkerLost(f"{self.lost} workers were lost")
             self.starts += 1
             self._seconds(1)
-            self.session = Session(self.limits, self.place, self.groups)
+            self.session = open_session(self.limits, self.place, self.groups)
             for cell, report in zip(self.cells, self.result.cells, strict=True):
                 if cell.number not in self.skipped and not self._cell(cell, report):
                     break
@@ -460,7 +460,7 @@ class Grading:
         """
         while started:
             started.pop().close()
-        session = Session(self.limits, self.place, self.groups)
+        session = open_session(self.limits, self.place, self.groups)
         started.append(session)
         for cell in self.cells:
             if cell.number not in self.skipped:

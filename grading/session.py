@@ -325,7 +325,7 @@ class Session:
         return ready
 
 
-def start(
+def open_session(
     limits: sandbox.Limits,
     place: Callable[..., sandbox.Sandbox] = sandbox.Sandbox,
     groups: Groups | None = None,

@@ -215,7 +215,7 @@ def test_a_machine_without_a_process_left_costs_nobody_points(
     monkeypatch.setattr(session, "Session", make)
     monkeypatch.setattr(session, "WAITS", (0, 0, 0))
     with pytest.raises(lost) if lost else contextlib.nullcontext():
-        assert session.start(LIMITS) == "a session"
+        assert session.open_session(LIMITS) == "a session"
     assert len(tries) == min(refused, 3) + 1
 
 
