@@ -22,6 +22,7 @@ from tools.model.errors import UserError
 KEYS = ("minutes", "chapters", "extra")
 BEGIN = "# BEGIN QUESTION"
 PLACE = "<!-- about: {question} -->"  # where the line goes, below a question's title
+ESTIMATES = "All minutes are estimates, for readers of the chapters."
 OTTERS_POINTS = re.compile(r"\n*^_Points:_ [\d.]+\s*\Z", re.MULTILINE)
 NUMBERED = re.compile(r"q(?P<number>\d+)")
 
@@ -131,14 +132,15 @@ def summary(assignment: Assignment) -> str:
     if not extras and all(one.minutes is None for one in core):
         return ""
     if not extras:
-        return f"*{_many(len(core), 'question')}: {size(core)}.*"
+        return f"*{_many(len(core), 'question')}: {size(core)}. {ESTIMATES}*"
     most = _many(assignment.points, "point")
     kind = "question" if len(core) == 1 else "questions"
     return (
         f"*The core: {kind} {listed([number(one.name) for one in core])}, "
         f"{size(core)}. The others are extras, {size(extras)} in all: choose what "
-        "you like. Their points make up for points lost in the core. Nobody gets more "
-        f"than {most}.*"
+        "you like. Their points make up for points that checks take in the core, for "
+        "at most a fifth of it, and never for points given by hand; your teacher can "
+        f"leave them out. Nobody gets more than {most}. {ESTIMATES}*"
     )
 
 

@@ -27,11 +27,20 @@ from grading.assignment import PLACEHOLDER, Assignment, Question
 from grading.author import about, colab
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
-from tools.notebooks import normalise, sync
+from tools.notebooks import sync
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 ANSWER = "<!-- answer: {question} -->"
 OTTER_PLACEHOLDER = "_Type your answer here, replacing this text._"
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+FOLDED = {  # on Colab, in JupyterLab and on the book's site
+    "cellView": "form",
+    "jupyter": {"source_hidden": True},
+    "tags": ["hide-input", "setup"],
+}
 CHECKS = "# >>> checks"
 CLASS = "\n\n\nclass "  # what follows a hidden test, for all hidden tests of a question
 SECRETS = re.compile(r"(?i)#\s*(?:BEGIN|END)\s+(?:SOLUTION|TESTS?)|#\s*SOLUTION")
@@ -138,7 +147,7 @@ def build(path: Path, root: Path = ROOT, opens: str | None = None) -> Assignment
         for cell in notebook.cells:
             if cell.cell_type == "code" and CHECKS in cell.source:
                 cell.source = set_up
-                cell.metadata = {"tags": ["hide-input", "setup"], "cellView": "form"}
+                cell.metadata = nbformat.from_dict(FOLDED)
         _finish(notebook, questions)
     _unmark(path, parts["solution"])
     _refuse_secrets(path, parts["student"])
@@ -167,8 +176,14 @@ def questions(path: Path, root: Path = ROOT) -> list[Question]:
 
 
 def dumps(notebook: nbformat.NotebookNode) -> str:
-    """The canonical text of a student's or a solutions notebook."""
-    return normalise.dumps(notebook)
+    """The canonical text of a student's or a solutions notebook.
+
+    It asks Colab for no GPU: the assignments are made for a CPU.
+    """
+    notebook = nbformat.from_dict(notebook)
+    notebook.metadata = nbformat.from_dict(METADATA)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    return nbformat.writes(notebook, ensure_ascii=False) + "\n"
 
 
 def read(path: Path) -> nbformat.NotebookNode:
@@ -199,9 +214,7 @@ def read(path: Path) -> nbformat.NotebookNode:
 def _with_settings(master: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """A master with otter-grader's settings before its first cell."""
     master.cells.insert(0, nbformat.v4.new_raw_cell(CONFIG))
-    master.metadata = nbformat.from_dict(
-        {"kernelspec": normalise.METADATA["kernelspec"]}
-    )
+    master.metadata = nbformat.from_dict(METADATA)
     return master
 
 
@@ -399,7 +412,7 @@ def _finish(notebook: nbformat.NotebookNode, questions: list[Question]) -> None:
 def _put_head(
     notebook: nbformat.NotebookNode, assignment: Assignment, opens: str
 ) -> None:
-    """Write below the title, in place, where to open it and how large it is.
+    """Write where to open it below the title, in place, and last how large it is.
 
     Args:
         notebook: the students', or the solutions.
@@ -409,7 +422,7 @@ def _put_head(
     first = notebook.cells[0]
     title, _, rest = first.source.partition("\n")
     link = f"**[Open in Colab]({opens})**" if opens else ""
-    parts = [title, link, about.summary(assignment), rest.strip()]
+    parts = [title, link, rest.strip(), about.summary(assignment)]
     first.source = "\n\n".join(filter(None, parts))
 
 

@@ -3,6 +3,7 @@
 Wrong answers stand in tests/grading/wrong_answers; gates.py says how they are tried.
 """
 
+import ast
 import copy
 import functools
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import class_factory
 import nbclient
+import nbformat
 import pytest
 
 from grading import runner, sandbox
@@ -39,6 +41,23 @@ def test_the_students_notebook_is_what_its_master_makes(name):
     assert path.read_text() == masters.dumps(assignment(name).student), (
         f"{path.name}: not what its master makes. Fix: make assignments."
     )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_students_notebook_asks_for_no_gpu_and_folds_its_set_up(name):
+    notebook = nbformat.reads(masters.dumps(assignment(name).student), 4)
+    assert not {"accelerator", "colab"} & set(notebook.metadata)
+    set_up = next(cell for cell in notebook.cells if "CHECKS[" in cell.source)
+    assert set_up.metadata["cellView"] == "form"  # Colab
+    assert set_up.metadata["jupyter"] == {"source_hidden": True}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_check_says_what_is_wrong(name):
+    for question, text in assignment(name).tests.items():
+        for node in ast.walk(ast.parse(text)):
+            said = not isinstance(node, ast.Assert) or node.msg
+            assert said, f"{question}: {ast.unparse(node)}"
 
 
 @pytest.mark.parametrize("name", FIRST_IS_FAST)
@@ -141,6 +160,10 @@ class Gate:
 
     def test_the_starter_runs_and_scores_nothing(self):
         assert gates.starter(assignment(self.name)) == []
+
+    def test_the_printed_examples_alone_are_worth_a_tenth_at_most(self):
+        answers = gates.known_wrong_answers(self.name)
+        assert gates.hard_coded(assignment(self.name), answers) == []
 
     @pytest.mark.slow
     def test_wrong_answers_score_what_they_deserve(self, solved):

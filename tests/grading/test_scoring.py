@@ -1,0 +1,100 @@
+"""What a question is worth: public beside hidden checks, and loops without an end."""
+
+import dataclasses
+import time
+
+import class_factory
+import hanging
+import pytest
+
+from grading import runner, sandbox
+from grading.author import gates, masters
+from grading.runner import QuestionResult, TestResult
+
+SHORT = sandbox.Limits(cell_seconds=4, call_seconds=1, total_seconds=60, restarts=0)
+LOOP = "while True:\n    pass"
+
+
+def graded(*code: str, limits: sandbox.Limits = SHORT, seed: str = "0"):
+    """The small assignment's solution with cells below it, and how it was graded."""
+    cells = gates.cells(class_factory.notebook(after=code))
+    grading = runner.Grading(class_factory.mini(), cells, limits)
+    return grading, {one.name: one for one in grading.grade(seed).questions}
+
+
+@pytest.mark.parametrize(
+    "passed, score",
+    [
+        ("public", 0),
+        ("hidden", 3),
+        ("public hidden", 4),
+        ("prediction", 0.5),
+        ("public prediction", 0.5),
+        ("public hidden prediction", 4.5),
+    ],
+)
+def test_a_public_check_counts_only_beside_a_hidden_one(passed, score):
+    tests = [
+        TestResult("q1_form", False, 1, "public" in passed),
+        TestResult("q1_prediction", False, 0.5, "prediction" in passed, "", 0, "", ""),
+        TestResult("q1_other", True, 3, "hidden" in passed),
+    ]
+    tests[1].prediction = True
+    question = QuestionResult("q1", "", False, 4.5, tests=tests)
+    question.count()
+    assert question.score == sum(test.score for test in tests) == score
+
+
+def test_where_no_check_is_hidden_the_public_ones_count():
+    question = QuestionResult("q1", "", False, 1, tests=[TestResult("x", False, 1, 1)])
+    question.count()
+    assert question.score == 1
+
+
+@class_factory.NEEDS_SANDBOX
+def test_a_question_that_hangs_costs_that_question_alone():
+    loop = f"def dense(inputs, units):\n    {LOOP.replace(chr(10), chr(10) + '    ')}"
+    grading, found = graded(loop, "dense(1, 1)")
+    assert (found["q1"].score, found["q2"].score, found["q3"].score) == (4, 0, 1)
+    tried, other = found["q2"].tests
+    assert "still running" in tried.message and "1 s" in tried.limit
+    assert (other.message, other.kind) == (runner.HUNG, "slow")
+    assert grading.starts == 3 and grading.lost == 0  # after the cell, and the check
+    assert grading.result.problem == ""
+
+
+@class_factory.NEEDS_SANDBOX
+def test_cells_that_hang_leave_time_to_the_checks():
+    start = time.monotonic()
+    limits = dataclasses.replace(SHORT, cell_seconds=9, total_seconds=24)
+    _, found = graded(*5 * [LOOP], limits=limits)
+    assert sum(one.score for one in found.values()) == class_factory.FULL
+    assert time.monotonic() - start < 24
+
+
+@class_factory.NEEDS_SANDBOX
+def test_a_hidden_check_tells_what_it_asked_and_what_came_back():
+    wrong = "def dense(a, b):\n    return type('Two', (), {'count': lambda self: 2})()"
+    seed = str(runner.seed_number("a secret"))
+    _, found = graded(wrong, seed="a secret")
+    public, hidden = found["q2"].tests
+    assert public.passed and public.message == ""
+    inputs = hidden.message.partition("inputs = ")[2].partition(";")[0]
+    assert f"Its last call: dense({inputs}, " in hidden.message
+    assert hidden.message.endswith(").count(), which gave 2.")
+    assert seed not in hidden.message
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@class_factory.NEEDS_SANDBOX
+@pytest.mark.parametrize("name", hanging.NOTEBOOKS)
+def test_loops_without_an_end_cost_an_honest_notebook_their_questions(name):
+    assignment = masters.build(masters.find_master(name))
+    _, hung = hanging.NOTEBOOKS[name]
+    cells = gates.cells(hanging.notebook(assignment))
+    result = runner.Grading(assignment, cells, sandbox.Limits()).grade("a secret")
+    assert result.problem == "" and result.seconds < 500
+    for question in result.questions:
+        if not question.manual and question.name not in hung:
+            assert question.score == question.points, question.name
