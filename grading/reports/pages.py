@@ -170,8 +170,8 @@ def question_rates(standings: list[Standing], assignment: Assignment) -> list[di
             for one in standings
             if not question.extra or one.points[question.name] != 0
         ]
-        known = [one.points[question.name] for one in chosen]
-        known = [points for points in known if points is not None]
+        points = [one.points[question.name] for one in chosen]
+        known = [] if None in points else points  # else only who wrote nothing has any
         failed = collections.Counter(
             test.name
             for one in chosen
