@@ -112,7 +112,7 @@ def feedback(
                 "left_out": question.extra and points == 0,
                 "tests": shown,
                 "hidden": [] if options.reveal else hidden,
-                "hidden_points": sum(test.points for test in hidden if test.passed),
+                "hidden_points": sum(test.score for test in hidden),
                 "hidden_most": sum(test.points for test in hidden),
                 "hint": hint(question),
                 "comment": mark.comment,
