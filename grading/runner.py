@@ -202,7 +202,6 @@ class Grading:
         self.cautious = 0  # how often a worker was lost while a test ran
         self.sealed = False  # what cells say now could carry hidden inputs
         self.deadline = 0.0
-        self.cells_deadline = 0.0  # after which no cell runs for the first time
         self.session: Session | None = None
         self.files = {
             question.name: load_tests(assignment, question.name)
@@ -223,7 +222,6 @@ class Grading:
         """
         start = time.monotonic()
         self.deadline = start + self.limits.total_seconds
-        self.cells_deadline = start + (1 - TESTS_SHARE) * self.limits.total_seconds
         os.environ[SEED] = str(seed_number(seed))
         try:
             self._ready()
@@ -293,7 +291,7 @@ class Grading:
         if number not in self.ended:
             most = self.limits.total_seconds * TESTS_SHARE
             limit = min(limit, most) / 2**self.slow_cells
-            limit = min(limit, self.cells_deadline - time.monotonic())
+            limit = min(limit, self.deadline - most - time.monotonic())
         return self._seconds(limit)
 
     def _cell(self, cell: Cell, report: CellResult) -> bool:

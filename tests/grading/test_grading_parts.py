@@ -206,7 +206,7 @@ def test_a_remote_object_passes_no_assertion_by_itself(use):
 
 
 def test_a_remote_object_says_nothing_that_the_student_chose():
-    one = Remote(NoAnswers(), Handle(1, "relu"))
+    one = Remote(NoAnswers(), Handle(1, "relu"), "dense")
     assert "relu" not in f"{one} {one!r} {one}"
     assert not isinstance(one, (int, float, str, list, np.ndarray))
     with pytest.raises(NotPlainData, match="type 'relu'"):
