@@ -93,7 +93,7 @@ def gradescope(graded: Graded, marks: Marks, most: float) -> dict:
                 {
                     "name": f"{titled(question)} ({plain(test.name)})",
                     "number": f"{question.name}.{place}",
-                    "score": test.points if test.passed else 0.0,
+                    "score": test.score,
                     "max_score": test.points,
                     "status": "passed" if test.passed else "failed",
                     "output": test.message or "passed",
@@ -175,7 +175,7 @@ def feedback(
                 "left_out": question.extra and points == 0,
                 "tests": [test for test in question.tests if not test.hidden],
                 "hidden": len(hidden),
-                "hidden_points": sum(test.points for test in hidden if test.passed),
+                "hidden_points": sum(test.score for test in hidden),
                 "hidden_most": sum(test.points for test in hidden),
                 "hint": hint(question),
                 "comment": mark.comment,

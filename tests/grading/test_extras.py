@@ -35,6 +35,7 @@ def graded(folder, small, points, answer="", name="anna"):
         question.score = points.get(question.name, 0.0)
         for test in question.tests:
             test.passed = bool(question.score)
+            test.score = question.score * test.points / question.points
     where = Submission(name, path, name, path.name)
     return Graded(where, result, {"q4": answer}, True)
 
