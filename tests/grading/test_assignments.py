@@ -232,7 +232,7 @@ WRONG_ANSWERS = [
 def test_a_wrong_answer_that_gets_other_points_is_told():
     faults = gates.faults(class_factory.mini(), WRONG_ANSWERS, lambda line: None)
     assert sum(one.startswith("a wrong answer") for one in faults) == 2
-    assert faults[-2].endswith("q3, four: 1")
+    assert faults[-2].endswith("q3, four: 1.0")
     assert "q1, broken: its code raises SyntaxError" in faults[-1]
 
 
