@@ -11,9 +11,9 @@ from pathlib import Path
 from tools.model.errors import UserError
 
 DELIMITERS = ",;\t"
-# What a spreadsheet computes, and what `harmless` has made of it. Source: OWASP, "CSV
-# Injection".
-FORMULA = re.compile(r"\s*'*[=+\-@＝＋－＠]")
+# A spreadsheet computes a field that starts with one of these signs, and where a field
+# starts depends on what it takes for a separator. Source: OWASP, "CSV Injection".
+SIGN = re.compile(r"""(\A[\s"]*|[,;:|\t\r\n"][\s"]*)('*)([=+\-@＝＋－＠])""")
 csv.field_size_limit(2**31 - 1)  # an answer may be longer than csv's usual limit
 
 
@@ -26,13 +26,13 @@ class Row:
 
 
 def harmless(text: str) -> str:
-    """A text with an apostrophe before it if a spreadsheet would compute it."""
-    return f"'{text}" if FORMULA.match(text) else text
+    """A text that no spreadsheet computes: with an apostrophe before each such sign."""
+    return SIGN.sub(r"\1'\2\3", text)
 
 
 def typed(text: str) -> str:
     """The text that `harmless` was given; one that a person typed stays."""
-    return text[1:] if text.startswith("'") and FORMULA.match(text[1:]) else text
+    return SIGN.sub(lambda match: f"{match[1]}{match[2][1:]}{match[3]}", text)
 
 
 def dumps(rows: list[list[object]]) -> str:

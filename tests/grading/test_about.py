@@ -50,14 +50,9 @@ def test_students_read_them_below_the_titles(tmp_path):
             "*extra · 8 minutes · 2 points*",
         ]
         assert not any("_Points:_" in text or "about:" in text for text in texts)
-        assert (
-            notebook.cells[0]
-            .source.splitlines()[-1]
-            .startswith(
-                "*The core: questions 1 and 3, about 13 minutes and 5 points. The others "
-                "are extras, about 17 minutes and 5 points in all: choose what you like. "
-            )
-        )
+        size = notebook.cells[0].source.splitlines()[-1]
+        assert size.startswith("*The core: questions 1 and 3, about 13 minutes and 5 p")
+        assert "The others are extras, about 17 minutes and 5 points in all" in size
 
 
 WRONG = {

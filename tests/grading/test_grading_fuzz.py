@@ -231,7 +231,7 @@ def check(drawn: list[tuple]) -> None:
         students = out / "students"
         assert len(list(students.iterdir())) == len(rows)
         for one in students.iterdir():
-            json.loads((one / "results.json").read_text())
+            json.loads((one / "graded.json").read_text())
             assert (one / "feedback.html").read_text().rstrip().endswith("</html>")
         for separator in ",;\t|":
             for fields in csv.reader(io.StringIO(table), delimiter=separator):
@@ -254,7 +254,8 @@ def _rows(folder: bytes) -> int:
         is_link, below = os.path.islink(path), 0
         if os.path.isdir(path) and not is_link:
             below = _notebooks(path)
-        count += is_notebook + below or is_link or os.path.isdir(path)
+        is_other = is_link or os.path.isdir(path) or os.path.isfile(path)
+        count += is_notebook + below or is_other
     return count
 
 
