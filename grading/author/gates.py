@@ -271,7 +271,7 @@ def faults(
     said = [f"empty answers: {one}" for one in empty_answers(assignment)]
     say("trying the starter")
     said += [f"the starter: {one}" for one in starter(assignment)]
-    if answers:
+    if any(one.get("public") for one in answers):
         say("trying the printed examples")
         said += [f"hard-coded: {one}" for one in hard_coded(assignment, answers)]
     say("trying the solution")

@@ -51,11 +51,13 @@ def test_students_read_them_below_the_titles(tmp_path):
             "*extra · 8 minutes · 2 points*",
         ]
         assert not any("_Points:_" in text or "about:" in text for text in texts)
-        assert notebook.cells[0].source.splitlines()[2] == (
+        assert notebook.cells[0].source.splitlines()[-1] == (
             "*The core: questions 1 and 3, about 13 minutes and 5 points. The others "
             "are extras, about 17 minutes and 5 points in all: choose what you like. "
-            "Their points make up for points lost in the core. Nobody gets more than "
-            "5 points.*"
+            "Their points make up for points that checks take in the core, for at most "
+            "a fifth of it, and never for points given by hand; your teacher can leave "
+            "them out. Nobody gets more than 5 points. All minutes are estimates, for "
+            "readers of the chapters.*"
         )
 
 
