@@ -12,7 +12,7 @@ from pathlib import Path
 
 from grading import batch, cgroup, probe, sandbox, shards, similar, submissions
 from grading.assignment import Assignment
-from grading.author import assemble, bank, colab, masters
+from grading.author import bank, colab, masters
 from grading.course import counting, decisions, export, lateness, roster, times, totals
 from grading.parallel import ENDS
 from grading.reports import by_hand, gradescope, manual, pages
@@ -401,7 +401,7 @@ def commands() -> argparse.ArgumentParser:
     added = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in (
         *(add_grade, export.add_export, totals.add_totals),
-        *(bank.add_bank, assemble.add_assemble, add_assign),
+        *(bank.add_bank, add_assign),
         *(similar.add_code, gradescope.add_zip, add_sandbox),
     ):
         add(added)

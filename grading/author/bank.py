@@ -7,7 +7,7 @@ import dataclasses
 from pathlib import Path
 
 from grading.assignment import Question
-from grading.author import about, assemble, masters
+from grading.author import about, masters
 from tools.model import chapters, files
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
@@ -16,7 +16,7 @@ PAGE = Path("book", "for-teachers.md")
 BEGIN, END = "% >>> questions", "% <<<"
 EXTRA = "*"
 COLUMNS = ("question", "title", "chapters", "minutes", "points", "graded", "part")
-COLUMNS += ("choose with",)
+COLUMNS += ("uses",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """What `assemble` calls it, such as 1.q4."""
+        """What listings call it, such as 1.q4."""
         return f"{self.master.stem.partition('-')[0]}.{self.question.name}"
 
 
@@ -55,7 +55,7 @@ def listing(found: list[Entry]) -> str:
                 f"{one.points:g}",
                 "by hand" if one.manual else "by checks",
                 "extra" if one.extra else "core",
-                ", ".join(assemble.companions(entry.label)),
+                ", ".join(one.needs),
             ]
         )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -159,7 +159,7 @@ def add_bank(commands) -> None:
     """The command `bank`."""
     parser = commands.add_parser(
         "bank",
-        help="list the questions from which you can assemble a master of your own",
+        help="list the questions that a master of your own can keep of the book's",
         description="List the questions of all masters: what they test, how long they "
         "take, and what they are worth.",
     )
