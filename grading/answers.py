@@ -26,7 +26,9 @@ class Remote(protocol.Handle):
     __slots__ = ("_answers", "_path")
     __hash__ = None
 
-    def __init__(self, answers: Answers, handle: protocol.Handle, path: str) -> None:
+    def __init__(
+        self, answers: Answers, handle: protocol.Handle, path: str = "it"
+    ) -> None:
         object.__setattr__(self, "_answers", answers)
         object.__setattr__(self, "_path", path)
         object.__setattr__(self, "_number", handle._number)

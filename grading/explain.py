@@ -8,6 +8,7 @@ deadline alone, because it tells the inputs.
 from __future__ import annotations
 
 import ast
+import contextlib
 import linecache
 import reprlib
 from collections.abc import Iterator
@@ -90,19 +91,20 @@ def comparison(error: BaseException, folder: str) -> str:
 
 def _values(node: ast.AST, names: dict) -> Iterator[tuple[str, str]]:
     """The plain values of names in an expression, and of items of such names."""
-    inner = node
+    keys, inner = [], node
     while isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):
+        keys.insert(0, inner.slice.value)
         inner = inner.value
     if not isinstance(inner, ast.Name):
         for child in ast.iter_child_nodes(node):
             yield from _values(child, names)
-    elif inner.id in names:
-        value = names[inner.id]
-        if isinstance(value, (*PLAIN, np.ndarray, np.generic)) and not _is_program(
-            value
-        ):
-            code = compile(ast.Expression(node), "<value>", "eval")
-            yield ast.unparse(node), short(eval(code, {}, names))
+        return
+    value = names.get(inner.id, names)  # a name of another scope is not shown
+    for key in keys:  # never an item of a Remote: that would ask the worker
+        with contextlib.suppress(LookupError, TypeError):
+            value = value[key] if isinstance(value, PLAIN) else names
+    if value is not names and isinstance(value, (*PLAIN, np.ndarray, np.generic)):
+        yield ast.unparse(node), short(value)
 
 
 def _is_program(value: object) -> bool:

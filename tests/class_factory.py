@@ -149,7 +149,7 @@ HONEST = {
     ),
     "wrong": case("def softmax(logits):\n    return np.exp(logits)", score=0),
     "right-for-the-example-only": case(
-        "def softmax(logits):\n    return np.full(3, 1 / 3)", score=1
+        "def softmax(logits):\n    return np.full(3, 1 / 3)", score=0
     ),
     "nan": case("def softmax(logits):\n    return logits * float('nan')", score=0),
     "syntax-error": case("def softmax(:", says="SyntaxError"),

@@ -10,7 +10,7 @@ import contextlib
 import copy
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -254,32 +254,4 @@ def hard_coded(assignment: Assignment, answers: list[dict]) -> list[str]:
                 said.append(f"{test.name} fails: {test.message}")
     if result.score > assignment.points * MOST_HARD_CODED:
         said.append(f"{result.score:g} of {assignment.points:g} points")
-    return said
-
-
-def faults(
-    assignment: Assignment, answers: list[dict], say: Callable[[str], None]
-) -> list[str]:
-    """Try an assignment in the sandbox: what is wrong with it.
-
-    Args:
-        assignment: what to try.
-        answers: wrong ones, to its questions.
-        say: called with a line before each trial.
-    """
-    say("trying empty answers")
-    said = [f"empty answers: {one}" for one in empty_answers(assignment)]
-    say("trying the starter")
-    said += [f"the starter: {one}" for one in starter(assignment)]
-    if answers:
-        say("trying the printed examples")
-        said += [f"hard-coded: {one}" for one in hard_coded(assignment, answers)]
-    say("trying the solution")
-    with solved(assignment) as (grading, result):
-        wrong = solution(result)
-        said += [f"the solution: {one}" for one in wrong]
-        if answers and not wrong:
-            say(f"trying {len(answers)} wrong answers")
-            found = wrong_answers(grading, answers)
-            said += [f"a wrong answer gets other points: {one}" for one in found]
     return said

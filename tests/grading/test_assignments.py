@@ -230,10 +230,11 @@ WRONG_ANSWERS = [
 
 @class_factory.NEEDS_SANDBOX
 def test_a_wrong_answer_that_gets_other_points_is_told():
-    faults = gates.faults(class_factory.mini(), WRONG_ANSWERS, lambda line: None)
-    assert sum(one.startswith("a wrong answer") for one in faults) == 2
-    assert faults[-2].endswith("q3, four: 1.0")
-    assert "q1, broken: its code raises SyntaxError" in faults[-1]
+    with gates.solved(class_factory.mini()) as (grading, _):
+        faults = gates.wrong_answers(grading, WRONG_ANSWERS)
+    assert len(faults) == 2
+    assert faults[0] == "q3, four: 1.0"
+    assert "q1, broken: its code raises SyntaxError" in faults[1]
 
 
 @pytest.mark.parametrize("answered, said", [(True, "passed!"), (False, "Replace the")])

@@ -341,7 +341,7 @@ def test_what_cells_say_carries_no_hidden_input():
         "    return np.full(3, 1 / 3)"
     )
     result = graded(stamp, tell)
-    assert result.score == 1
+    assert result.questions[0].tests[0].passed and result.score == 0
     assert result.questions[0].tests[1].kind == "lost"
     told = float(result.cells[0].error.removeprefix("RuntimeError: "))
     assert time.time() - told > 3
