@@ -9,7 +9,7 @@ import pytest
 
 from grading import runner, sandbox
 from grading.author import gates, masters
-from grading.runner import QuestionResult, TestResult
+from grading.runner import QuestionResult
 
 SHORT = sandbox.Limits(cell_seconds=4, call_seconds=1, total_seconds=60, restarts=0)
 LOOP = "while True:\n    pass"
@@ -35,9 +35,11 @@ def graded(*code: str, limits: sandbox.Limits = SHORT, seed: str = "0"):
 )
 def test_a_public_check_counts_only_beside_a_hidden_one(passed, score):
     tests = [
-        TestResult("q1_form", False, 1, "public" in passed),
-        TestResult("q1_prediction", False, 0.5, "prediction" in passed, "", 0, "", ""),
-        TestResult("q1_other", True, 3, "hidden" in passed),
+        runner.TestResult("q1_form", False, 1, "public" in passed),
+        runner.TestResult(
+            "q1_prediction", False, 0.5, "prediction" in passed, "", 0, "", ""
+        ),
+        runner.TestResult("q1_other", True, 3, "hidden" in passed),
     ]
     tests[1].prediction = True
     question = QuestionResult("q1", "", False, 4.5, tests=tests)
@@ -46,7 +48,9 @@ def test_a_public_check_counts_only_beside_a_hidden_one(passed, score):
 
 
 def test_where_no_check_is_hidden_the_public_ones_count():
-    question = QuestionResult("q1", "", False, 1, tests=[TestResult("x", False, 1, 1)])
+    question = QuestionResult(
+        "q1", "", False, 1, tests=[runner.TestResult("x", False, 1, 1)]
+    )
     question.count()
     assert question.score == 1
 
