@@ -26,12 +26,7 @@ class Ended(Exception):
 
     Args:
         reason: why.
-        process: its number.
     """
-
-    def __init__(self, reason: str, process: int) -> None:
-        super().__init__(reason)
-        self.process = process
 
 
 def die_with(parent: int, number: int = signal.SIGKILL) -> None:
@@ -67,7 +62,7 @@ def run(
     sending.close()
     try:
         if not receiving.poll(seconds):
-            raise Ended(f"it was still running after {seconds:.3g} s", process.pid)
+            raise Ended(f"it was still running after {seconds:.3g} s")
         return json.loads(receiving.recv_bytes())
     except EOFError:
         process.join()
@@ -75,7 +70,7 @@ def run(
             reason = f"its answer took more than {processor_seconds:g} s to look at"
         else:
             reason = "its answer could not be looked at"
-        raise Ended(reason, process.pid) from None
+        raise Ended(reason) from None
     finally:
         process.kill()
         process.join()

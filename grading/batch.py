@@ -12,7 +12,6 @@ from pathlib import Path
 
 from grading import parallel, runner, sandbox, submissions, text
 from grading.assignment import Assignment
-from grading.cgroup import Groups
 from grading.runner import Result
 from grading.submissions import Content, Submission
 from tools.model import files
@@ -93,7 +92,6 @@ def grade_all(
     seed: str,
     jobs: int,
     progress: Callable[[str], None],
-    groups: Groups | None = None,
 ) -> list[Graded]:
     """Grade what is new or has changed.
 
@@ -105,7 +103,6 @@ def grade_all(
         seed: the secret of the hidden inputs.
         jobs: how many to grade at the same time; the cores are shared out.
         progress: called with a line after each submission.
-        groups: see parallel.grade.
 
     Returns:
         One Graded for each submission, in their order.
@@ -133,7 +130,7 @@ def grade_all(
     before = sum(not one.fresh for one in done.values())
     say(f"{before} graded before, {len(todo)} to grade")
     work = [(content.cells, assignment, limits, seed) for _, content, _ in todo]
-    results = parallel.grade(work, jobs, groups)
+    results = parallel.grade(work, jobs)
     for number, (index, result) in enumerate(results, start=1):
         submission, content, wanted = todo[index]
         result = fit(result)

@@ -11,7 +11,7 @@ import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 
-from grading import batch, cgroup, probe, sandbox, shards, similar, submissions
+from grading import batch, probe, sandbox, shards, similar, submissions
 from grading.author import colab, masters, questions
 from grading.parallel import ENDS
 from grading.reports import marking, marks, pages, roster
@@ -121,7 +121,6 @@ def grade(options: argparse.Namespace) -> int:
     """Grade a folder of submissions and write the reports."""
     if options.jobs is not None and options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: at least one is needed.")
-    groups, bounds = kernel_bounds() if options.program else (None, "")
     path = masters.find_master(options.assignment)
     out = results(options, path.stem)
     people = roster.read(options.roster) if options.roster else None
@@ -140,8 +139,7 @@ def grade(options: argparse.Namespace) -> int:
         total_seconds=options.total_seconds,
         memory_bytes=int(options.memory_gib * 2**30),
     )
-    if bounds:
-        progress(bounds)
+    progress(bounds())
     jobs = options.jobs or machine.workers(limits.memory_bytes)
     if not options.jobs and jobs < machine.cores():
         progress(f"{jobs} at a time: each may take {options.memory_gib:g} GiB.")
@@ -149,7 +147,7 @@ def grade(options: argparse.Namespace) -> int:
     work = (part, assignment, out, limits, seed(out, options.seed), jobs)
     try:
         with ends_on_signals():
-            all_graded = batch.grade_all(*work, progress, groups)
+            all_graded = batch.grade_all(*work, progress)
     except KeyboardInterrupt:
         progress(
             "interrupted: what is graded is kept; the same command goes on from it"
@@ -196,18 +194,14 @@ def make_folder(path: Path) -> None:
         ) from None
 
 
-def kernel_bounds() -> tuple[cgroup.Groups | None, str]:
-    """What bounds the submissions: control groups, if they can be had, and a line."""
-    try:
-        groups = cgroup.acquire(["-m", "grading", *sys.argv[1:]])
-    except cgroup.Unavailable as reason:
-        return None, (
-            "bounds: the memory of a submission is looked at ten times a second, since "
-            f"the kernel can't bound it here (control groups: {reason})"
-        )
-    named = {"memory": "memory", "pids": "processes", "cpu": "processor time"}
-    kept = ", ".join(named[one] for one in groups.controllers)
-    return groups, f"bounds: the kernel bounds {kept} of a submission (control groups)"
+def bounds() -> str:
+    """What bounds the memory of a submission here, in a line."""
+    if sandbox.scope():
+        return "bounds: the kernel bounds memory and processes of a submission"
+    return (
+        "bounds: a submission's memory is looked at ten times a second; there is no "
+        "systemd here that has the kernel bound it"
+    )
 
 
 @contextlib.contextmanager
@@ -414,5 +408,4 @@ def commands() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Make and grade the assignments of the book."""
     options = commands().parse_args(argv)
-    options.program = argv is None  # not called by a test
     return options.run(options)

@@ -15,7 +15,6 @@ from multiprocessing import connection
 from grading import apart, runner
 from grading.apart import SPAWN
 from grading.assignment import Assignment
-from grading.cgroup import Groups
 from grading.runner import Result
 
 GRACE = 30  # seconds that a grader may take beyond its submission's limit
@@ -33,15 +32,12 @@ class _Job:
     deadline: float
 
 
-def grade(
-    work: list[tuple], jobs: int, groups: Groups | None = None
-) -> Iterator[tuple[int, Result]]:
+def grade(work: list[tuple], jobs: int) -> Iterator[tuple[int, Result]]:
     """Grade, and yield the index and the result of each as it is done.
 
     Args:
         work: cells, assignment, limits and seed of each submission.
         jobs: how many to grade at the same time; the cores are shared out.
-        groups: where the kernel bounds what a worker uses, if it can be had.
     """
     cores = sorted(os.sched_getaffinity(0))
     jobs = max(1, min(jobs, len(work), len(cores)))
@@ -54,7 +50,7 @@ def grade(
                 index, slot = waiting.pop(), slots.pop()
                 with _no_interrupt():
                     own = set(cores[slot::jobs])
-                    job = _start(index, slot, (*work[index], groups), own)
+                    job = _start(index, slot, work[index], own)
                     running[job.pipe] = job
             first = min(job.deadline for job in running.values())
             ready = connection.wait(
@@ -100,10 +96,9 @@ def _grade(sending, work, cores, parent) -> None:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
     os.sched_setaffinity(0, cores)
-    cells, assignment, limits, seed, groups = work
+    cells, assignment, limits, seed = work
     try:
-        grading = runner.Grading(assignment, cells, limits, groups=groups)
-        result = grading.grade(seed)
+        result = runner.Grading(assignment, cells, limits).grade(seed)
     except Exception as error:
         result = _failed(assignment, f"{type(error).__name__}: {error}")
     sending.send_bytes(json.dumps(dataclasses.asdict(result)).encode())

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from grading import apart, explain, sandbox, text
 from grading.answers import Answers, NotPlainData
 from grading.assignment import Assignment
-from grading.cgroup import Groups
 from grading.session import RemoteError, Session, WorkerLost, open_session
 
 SEED = "GRADING_SEED"  # the variable that hidden tests take their inputs' seed from
@@ -179,7 +178,7 @@ class Grading:
         assignment: what it answers.
         cells: its code cells, in order.
         limits: what it may use.
-        place, groups: see Session.
+        place: see Session.
     """
 
     def __init__(
@@ -188,12 +187,10 @@ class Grading:
         cells: list[Cell],
         limits: sandbox.Limits,
         place: Callable[..., sandbox.Sandbox] = sandbox.Sandbox,
-        groups: Groups | None = None,
     ) -> None:
         self.cells = cells
         self.limits = limits
         self.place = place
-        self.groups = groups
         self.ended: set[int] = set()  # cells that have run to their end
         self.skipped: set[int] = set()  # cells in which a worker was lost
         self.starts = 0
@@ -277,7 +274,7 @@ class Grading:
                 raise WorkerLost(f"{self.lost} workers were lost")
             self.starts += 1
             self._seconds(1)
-            self.session = open_session(self.limits, self.place, self.groups)
+            self.session = open_session(self.limits, self.place)
             for cell, report in zip(self.cells, self.result.cells, strict=True):
                 if cell.number not in self.skipped and not self._cell(cell, report):
                     break
@@ -389,8 +386,6 @@ class Grading:
                 self.limits.check_bytes,
             )
         except apart.Ended as ended:
-            if self.groups:
-                self.groups.sweep(ended.process)
             outcome = Outcome(f"this check was ended: {ended}", "slow", lost=True)
         else:
             outcome = Outcome(**told)
@@ -460,7 +455,7 @@ class Grading:
         """
         while started:
             started.pop().close()
-        session = open_session(self.limits, self.place, self.groups)
+        session = open_session(self.limits, self.place)
         started.append(session)
         for cell in self.cells:
             if cell.number not in self.skipped:

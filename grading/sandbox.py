@@ -1,7 +1,9 @@
 """The sandbox that a student's code runs in: bubblewrap, as an unprivileged user.
 
 Inside there is a read-only system with Python, an empty /tmp in memory, no network, no
-process and no file of anybody else. Where there can be no sandbox, nothing runs.
+process and no file of anybody else. Where there can be no sandbox, nothing runs. Where
+systemd runs, it starts each sandbox in a control group of its own, in which the kernel
+bounds its memory and its processes.
 """
 
 from __future__ import annotations
@@ -19,26 +21,28 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from grading import syscalls
 from tools.model.errors import UserError
 
 OWN = Path(__file__).resolve().parent / "inside"
 INSIDE = "/grading"
-# What a worker consists of: files of that folder, and their names inside.
-WORKER = {name: name for name in ("worker.py", "protocol.py", "confine.py")}
-WORKER["stub_otter.py"] = "otter.py"
-WARDEN = "warden.py"
+# What runs there: files of that folder, and their names inside.
+FILES = {name: name for name in ("supervisor.py", "worker.py", "protocol.py")}
+FILES["stub_otter.py"] = "otter.py"
 # As root, each grader has its workers run as a user of its own, of these, who is nobody
 # else: what the kernel counts for a user is not shared with other graders.
 FIRST_USER, USERS = 70_000, 29_000
 NOBODY = 65_534
-ANSWERS = 60  # seconds in which the warden must have answered
+ANSWERS = 60  # seconds in which the supervisor must have answered
+RESERVE = 64 * 2**20  # bytes for bubblewrap and the supervisor, in the same group
+TRIED = 64 * 2**20  # bytes: the bound with which it is tried whether groups bound
+BUS = ("DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")  # what systemd-run needs to know
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
 ETC += ("ssl/certs", "ssl/openssl.cnf")  # not ssl/private
 TOLD = ("cmdline", "key-users", "keys", "locks")  # files of /proc that tell too much
 IN_MEMORY = ("/tmp", "/dev/shm")  # the folders that can be written
 NOT_SHOWN = ("pip.conf", ".netrc")  # files of a Python that may hold a password
-OWN_ETC = ("passwd", "group", "hosts")  # from grading/etc
 HOW_TO_GET_ONE = (
     "Fix: install bubblewrap 0.8 or later (Debian, Ubuntu: apt-get install bubblewrap)."
 )
@@ -63,7 +67,6 @@ class Limits:
     output_bytes: int = 64 * 2**20  # what a cell or a call prints
     processes: int = 400  # threads included
     sockets: int = 500
-    files: int = 8192  # open at the same time, by the processes that have many
     restarts: int = 6  # new workers after one was lost
 
     def of_process(self) -> dict[str, int]:
@@ -130,20 +133,56 @@ def find() -> str:
     return path
 
 
+@functools.cache
+def scope() -> tuple[str, ...]:
+    """The start of a command that systemd runs in a control group of its own.
+
+    Returns:
+        Nothing where systemd gives none, or none that bounds memory.
+    """
+    program = shutil.which("systemd-run")
+    if program is None:
+        return ()
+    command = (program, *([] if os.geteuid() == 0 else ["--user"]), "--scope")
+    command += ("--quiet", "--collect")
+    shown = "cat /sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)/memory.max"
+    try:
+        tried = subprocess.run(
+            [*command, f"--property=MemoryMax={TRIED}", "--", "sh", "-c", shown],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return command if tried.stdout.strip() == str(TRIED) else ()
+
+
+def bounded(limits: Limits) -> list[str]:
+    """The start of a command whose memory and processes the kernel bounds."""
+    if not scope():
+        return []
+    properties = {
+        "MemoryMax": limits.memory_bytes + RESERVE,
+        "MemorySwapMax": 0,
+        "TasksMax": limits.processes + 20,
+    }
+    return [*scope(), *(f"--property={n}={v}" for n, v in properties.items()), "--"]
+
+
 class Sandbox:
     """A program in the sandbox, held still while nothing is asked of it.
 
     Args:
         limits: what it may use.
-        join: called in the new process before anything else, to put it into a cgroup.
     """
 
-    def __init__(self, limits: Limits, join: Callable[[], None] | None = None) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.join = join
         self.process: subprocess.Popen | None = None
-        self.warden: socket.socket | None = None
-        self.reason = ""  # why the warden ended it
+        self.control: socket.socket | None = None
+        self.reason = ""  # why the supervisor ended it
 
     def start(self, program: list[str], descriptors: list[int], output: int) -> None:
         """Start it.
@@ -154,8 +193,8 @@ class Sandbox:
             output: where it prints.
         """
         bwrap = find()
-        self.warden, inside = socket.socketpair()
-        self.warden.settimeout(ANSWERS)
+        self.control, inside = socket.socketpair()
+        self.control.settimeout(ANSWERS)
         with contextlib.ExitStack() as stack:
             stack.callback(inside.close)
             passed = [*descriptors, inside.fileno()]
@@ -170,26 +209,31 @@ class Sandbox:
                 return str(number)
 
             options = [*_apart(), *_files(self.limits, data)]
+            for content in syscalls.filters():
+                options += ["--add-seccomp-fd", data(content)]
             arguments = data(b"".join(os.fsencode(one) + b"\0" for one in options))
             watched = {
                 "memory": self.limits.memory_bytes,
                 "sockets": self.limits.sockets,
-                "files": self.limits.files,
                 "folders": IN_MEMORY,
                 "process": self.limits.of_process(),
             }
-            warden = [sys.executable, "-I", "-S", "-B", f"{INSIDE}/{WARDEN}"]
-            warden += [str(inside.fileno()), json.dumps(watched)]
-            inner = [*_drop(), bwrap, *_inner(), "--", *program]
+            supervisor = [sys.executable, "-I", "-S", "-B", f"{INSIDE}/supervisor.py"]
+            supervisor += [str(inside.fileno()), json.dumps(watched)]
             self.process = subprocess.Popen(
-                [bwrap, "--args", arguments, "--", *warden, *inner],
+                [
+                    *bounded(self.limits),
+                    *(bwrap, "--args", arguments, "--"),
+                    *(*supervisor, *_become_another(), *program),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 pass_fds=passed,
-                preexec_fn=self.join,
                 cwd="/",
-                env={},
+                env={name: os.environ[name] for name in BUS if name in os.environ}
+                if scope()
+                else {},
             )
 
     def go(self) -> None:
@@ -205,10 +249,10 @@ class Sandbox:
         self._tell(b"q", wait=True)
 
     def _tell(self, letter: bytes, wait: bool = False) -> None:
-        """Send a letter to the warden; that it is gone shows in the worker's pipes."""
+        """Send a letter; that the supervisor is gone shows in the worker's pipes."""
         with contextlib.suppress(OSError):
-            self.warden.sendall(letter)
-            while wait and (said := self.warden.recv(200)) and said != b".":
+            self.control.sendall(letter)
+            while wait and (said := self.control.recv(200)) and said != b".":
                 self._hear(said)
 
     def _hear(self, said: bytes) -> None:
@@ -216,10 +260,10 @@ class Sandbox:
             self.reason = said[1:].partition(b"\n")[0].decode()
 
     def why(self) -> str:
-        """Which limit it broke, if the warden ended it for that; or an empty text."""
+        """Which limit it broke, if it was ended for that, or an empty text."""
         with contextlib.suppress(OSError):
-            self.warden.setblocking(False)
-            self._hear(self.warden.recv(200))
+            self.control.setblocking(False)
+            self._hear(self.control.recv(200))
         return self.reason
 
     def end(self) -> None:
@@ -232,31 +276,30 @@ class Sandbox:
                     os.kill(int(child), signal.SIGKILL)
             self.process.kill()
             self.process.wait()
-        if self.warden:
-            self.warden.close()
+        if self.control:
+            self.control.close()
+
+
+def user() -> int:
+    """The number of the user inside; as root, nobody else's outside either."""
+    return FIRST_USER + os.getpid() % USERS if os.geteuid() == 0 else NOBODY
 
 
 def _apart() -> list[str]:
-    """Options of the outer bubblewrap: namespaces of its own, and who it is."""
+    """Options of bubblewrap: namespaces of its own, and who it is."""
     options = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"]
     options += ["--unshare-cgroup-try", "--hostname", "student"]
-    options += ["--die-with-parent", "--new-session"]
+    options += ["--die-with-parent", "--new-session", "--as-pid-1"]
     if os.geteuid() != 0:
-        user = ["--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
-        return [*options, *user]
+        return [*options, "--unshare-user", "--uid", str(user()), "--gid", str(user())]
     options += ["--cap-drop", "ALL"]
     for name in ("KILL", "SETGID", "SETPCAP", "SETUID", "SYS_PTRACE"):
-        options += ["--cap-add", f"CAP_{name}"]  # for the warden, and to become another
+        options += ["--cap-add", f"CAP_{name}"]  # for the supervisor alone
     return options
 
 
-def another_user() -> int:
-    """The number of the user that this grader's workers run as, if it is root."""
-    return FIRST_USER + os.getpid() % USERS
-
-
-def _drop() -> list[str]:
-    """What makes root another user."""
+def _become_another() -> list[str]:
+    """The start of a command that root runs as another user, without privileges."""
     if os.geteuid() != 0:
         return []
     setpriv = shutil.which("setpriv")
@@ -265,29 +308,8 @@ def _drop() -> list[str]:
             "as root, the sandbox needs setpriv to become another user. "
             "Fix: install util-linux, or run this as an ordinary user."
         )
-    user = str(another_user())
-    drop = [setpriv, "--reuid", user, "--regid", user, "--clear-groups"]
+    drop = [setpriv, f"--reuid={user()}", f"--regid={user()}", "--clear-groups"]
     return [*drop, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
-
-
-def _inner() -> list[str]:
-    """Options of the inner bubblewrap: nothing in them is the teacher's.
-
-    As root there is no second namespace of processes: the kernel would not let it mount
-    a /proc, and another user's warden can neither be read nor be told anything.
-    """
-    options = ["--unshare-user", "--disable-userns", "--die-with-parent"]
-    options += ["--uid", str(NOBODY), "--gid", str(NOBODY)]
-    if os.geteuid() != 0:
-        options += ["--unshare-pid"]
-    options += ["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"]
-    # Memory that is mapped from /dev/zero stays when nobody maps it any more; /dev/full
-    # reads the same, and can't be mapped.
-    options += ["--dev-bind", "/dev/full", "/dev/zero"]
-    for name in TOLD:
-        if Path("/proc", name).exists():
-            options += ["--ro-bind", "/dev/null", f"/proc/{name}"]
-    return options
 
 
 def _files(limits: Limits, data: Callable[[bytes], str]) -> list[str]:
@@ -299,11 +321,7 @@ def _files(limits: Limits, data: Callable[[bytes], str]) -> list[str]:
             over so, because a mount would tell where they lie.
     """
     options: list[str] = []
-    for folder in (
-        "/etc",
-        "/etc/ssl",
-        INSIDE,
-    ):  # bubblewrap alone would make them for root
+    for folder in ("/etc", "/etc/ssl", INSIDE):  # else they would be for root alone
         options += ["--perms", "0755", "--dir", folder]
     for folder in SYSTEM:
         if Path(folder).is_symlink():
@@ -313,20 +331,28 @@ def _files(limits: Limits, data: Callable[[bytes], str]) -> list[str]:
     for name in ETC:
         options += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     options += ["--proc", "/proc", "--dev", "/dev"]
+    for name in TOLD:
+        if Path("/proc", name).exists():
+            options += ["--ro-bind", "/dev/null", f"/proc/{name}"]
+    # Memory that is mapped from /dev/zero stays when nobody maps it any more; /dev/full
+    # reads the same, and can't be mapped.
+    options += ["--dev-bind", "/dev/full", "/dev/zero"]
     size = str(limits.disk_bytes)
     for folder in IN_MEMORY:
         options += ["--perms", "1777", "--size", size, "--tmpfs", folder]
     options += _python(data)
     for folder in ("/tmp/home", "/tmp/home/matplotlib", "/tmp/work"):
         options += ["--perms", "0777", "--dir", folder]
-    own = {f"{INSIDE}/{inside}": OWN / name for name, inside in WORKER.items()}
-    own[f"{INSIDE}/{WARDEN}"] = OWN / WARDEN
-    own |= {f"/etc/{name}": OWN / "etc" / name for name in OWN_ETC}
+    own = {
+        f"{INSIDE}/{name}": (OWN / file).read_bytes() for file, name in FILES.items()
+    }
+    own["/etc/hosts"] = b"127.0.0.1 localhost student\n"
+    own["/etc/passwd"] = f"student:x:{user()}:{user()}::/tmp/home:/bin/sh\n".encode()
+    own["/etc/group"] = f"student:x:{user()}:\n".encode()
     if fonts := font_list():
-        own[f"/tmp/home/matplotlib/{fonts.name}"] = fonts
-    for inside, path in own.items():
-        number = data(path.read_bytes())
-        options += ["--perms", "0444", "--ro-bind-data", number, inside]
+        own[f"/tmp/home/matplotlib/{fonts.name}"] = fonts.read_bytes()
+    for inside, content in own.items():
+        options += ["--perms", "0444", "--ro-bind-data", data(content), inside]
     options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp/work"]
     options += ["--clearenv"]
     for name, value in environment().items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import selectors
 import sys
@@ -12,7 +11,6 @@ import time
 from collections.abc import Callable
 
 from grading import sandbox
-from grading.cgroup import Groups
 from grading.inside import protocol
 from grading.inside.protocol import ProtocolError
 
@@ -46,7 +44,6 @@ class Session:
     Args:
         limits: what the submission may use.
         place: makes the place where the worker runs, apart from the grader.
-        groups: where the kernel bounds what the worker uses, if it can be had.
 
     Raises:
         WorkerLost: it did not start.
@@ -56,7 +53,6 @@ class Session:
         self,
         limits: sandbox.Limits,
         place: Callable[..., sandbox.Sandbox] = sandbox.Sandbox,
-        groups: Groups | None = None,
     ) -> None:
         self.limits = limits
         self.number = 0
@@ -65,20 +61,18 @@ class Session:
         self.functions: dict[int, Callable] = {}  # that a test has sent, by number
         self._resolve = None  # what stands for a handle in their arguments
         self._calling = False  # one of them is running
-        self.group = groups.make(limits) if groups else None
-        self.place = place(limits, self.group.join if self.group else None)
+        self.place = place(limits)
         inside_requests, self.requests = os.pipe()
         self.answers, inside_answers = os.pipe()
         self.output, inside_output = os.pipe()
         program = [sys.executable, "-X", "utf8", f"{sandbox.INSIDE}/worker.py"]
         numbers = [str(inside_requests), str(inside_answers)]
-        own = json.dumps(limits.of_process())
         for descriptor in (self.requests, self.answers, self.output):
             os.set_blocking(descriptor, False)
         try:
             passed = [inside_requests, inside_answers]
             try:
-                self.place.start([*program, *numbers, own], passed, inside_output)
+                self.place.start([*program, *numbers], passed, inside_output)
             finally:
                 for descriptor in (inside_requests, inside_answers, inside_output):
                     os.close(descriptor)
@@ -153,8 +147,6 @@ class Session:
     def close(self) -> None:
         """End the worker and everything in its sandbox."""
         self.place.end()
-        if self.group:
-            self.group.remove()
         for name in ("requests", "answers", "output"):
             descriptor = getattr(self, name)
             if descriptor >= 0:
@@ -172,11 +164,7 @@ class Session:
     def _lost(self, reason: str, slow: bool = False) -> WorkerLost:
         """The error to raise when the worker is of no use any more."""
         self.lost = True
-        reason = self.place.why() or reason
-        if self.group and self.group.ran_out():
-            gigabytes = self.limits.memory_bytes / 2**30
-            reason = f"it used more than {gigabytes:g} GiB of memory"
-        return WorkerLost(reason, slow)
+        return WorkerLost(self.place.why() or reason, slow)
 
     def _ask(
         self,
@@ -328,14 +316,13 @@ class Session:
 def open_session(
     limits: sandbox.Limits,
     place: Callable[..., sandbox.Sandbox] = sandbox.Sandbox,
-    groups: Groups | None = None,
 ) -> Session:
     """A session; while the kernel has no process left for it, it is tried again.
 
     The many processes of a worker that was just ended may still be on their way out.
 
     Args:
-        limits, place, groups: see Session.
+        limits, place: see Session.
 
     Raises:
         WorkerLost: it did not start.
@@ -343,7 +330,7 @@ def open_session(
     """
     for wait in (*WAITS, None):
         try:
-            return Session(limits, place, groups)
+            return Session(limits, place)
         except WorkerLost as lost:
             if os.strerror(errno.EAGAIN) not in str(lost):
                 raise

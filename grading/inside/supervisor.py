@@ -1,46 +1,44 @@
-"""Watches over a worker from a place that it can't reach; stops it and wakes it.
+"""The first process of a sandbox: it starts the worker, holds it still and wakes it.
 
-    python -I -S warden.py CONTROL LIMITS COMMAND...
+    python -I -S supervisor.py CONTROL LIMITS COMMAND...
 
 CONTROL is the descriptor of a socket, LIMITS is JSON: {"memory": bytes, "sockets": 500,
-"files": 8192, "folders": ["/tmp"], "process": {"NPROC": 400}}, COMMAND starts the inner
-sandbox. The warden lives in the outer one, so it sees the processes inside, and they
-can't reach it. All of them, the inner bubblewrap included, have what confine.py leaves.
+"folders": ["/tmp"], "process": {"NPROC": 400}}, COMMAND starts the worker. As process 1
+of its namespace it can tell all others something by one call, none can end it or stop
+it, and when it ends, the kernel ends them all. Nobody can look into it.
 
-The grader writes one letter at a time: `g`, go on; `s`, stop (every process inside is
-told so at once, by one call, and a dot is the answer when all have stopped); `q`, wait
-until all is quiet (answered with a dot). A line that starts with `!` says which limit
-was broken; all inside is then ended. So it is when the grader is gone.
+The grader writes one letter at a time: `g`, go on; `s`, stop (answered with a dot when
+all processes have stopped); `q`, wait until all is quiet (answered with a dot). A line
+that starts with `!` says which limit was broken; all is then ended. So it is when the
+worker has ended, or the grader.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
+import resource
 import select
 import signal
 import sys
 import time
-
-sys.path.insert(0, os.path.dirname(__file__))
-
-import confine
 
 WATCH = 0.1  # seconds between two looks at what is used
 QUIET = 0.1  # seconds in which nothing may have happened
 AT_MOST = 3.0  # seconds to wait for that
 STOPPING = 10.0  # seconds in which all must have stopped
 AWAKE = (b"R", b"S")  # states of a process that is not held still
-FEW = 64  # open files for which the kernel makes room at first
 RESTLESS = b"!it did not hold still while nothing was asked of it\n"
+KILLED = b"!it was killed, as when memory or processor time is at its end\n"
 INODE = 1024  # bytes that the kernel keeps for a file in memory, about
+PR_SET_DUMPABLE = 4
 
 
 def processes() -> list[str]:
-    """The processes in the sandbox, by number, the warden and the first left out."""
-    own = str(os.getpid())
-    return [n for n in os.listdir("/proc") if n.isdigit() and n not in ("1", own)]
+    """The numbers of all other processes in the sandbox."""
+    return [name for name in os.listdir("/proc") if name.isdigit() and name != "1"]
 
 
 def tell(number: int) -> None:
@@ -49,27 +47,52 @@ def tell(number: int) -> None:
         os.kill(-1, number)
 
 
+def start(command: list[str], limits: dict[str, int]) -> int:
+    """Start the worker; its hard limits can't be raised again. Returns its number."""
+    worker = os.fork()
+    if worker:
+        return worker
+    os.setsid()
+    for name, value in limits.items():
+        kind = getattr(resource, f"RLIMIT_{name}")
+        most = resource.getrlimit(kind)[1]
+        if most != resource.RLIM_INFINITY:
+            value = min(value, most)
+        resource.setrlimit(kind, (value, value))
+    os.execv(command[0], command)
+
+
+def ended(worker: int) -> int | None:
+    """Take leave of processes that have ended; the status of the worker if it has."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            process, status = os.waitpid(-1, os.WNOHANG)
+            if process == worker:
+                return status
+            if not process:
+                return None
+    return None
+
+
 def fields(path: str) -> dict[str, int]:
-    """Numbers in a file below /proc, `VmRSS: 12 kB` in bytes and `FDSize: 64`."""
-    found = {}
+    """The sizes in a file below /proc, such as `VmRSS: 12 kB`, in bytes."""
+    sizes = {}
     with contextlib.suppress(OSError), open(path, "rb") as file:
         for line in file:
             name, _, value = line.partition(b":")
             if value.endswith(b" kB\n"):
-                found[name.decode()] = 1024 * int(value[:-3])
-            elif name == b"FDSize":
-                found["FDSize"] = int(value)
-    return found
+                sizes[name.decode()] = 1024 * int(value[:-3])
+    return sizes
 
 
 def memory(number: str) -> dict[str, int]:
-    """What a process's status tells; its first thread may be gone, others not."""
-    told = fields(f"/proc/{number}/status")
-    if "VmRSS" not in told:
+    """The sizes in a process's status; its first thread may be gone, others not."""
+    sizes = fields(f"/proc/{number}/status")
+    if "VmRSS" not in sizes:
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{number}/task"):
-                told |= fields(f"/proc/{number}/task/{thread}/status")
-    return told
+                sizes |= fields(f"/proc/{number}/task/{thread}/status")
+    return sizes
 
 
 def in_files(folders: list[str]) -> int:
@@ -77,32 +100,32 @@ def in_files(folders: list[str]) -> int:
     used = 0
     for folder in folders:
         with contextlib.suppress(OSError):
-            one = os.statvfs(folder)
-            used += (one.f_blocks - one.f_bfree) * one.f_frsize
-            used += (one.f_files - one.f_ffree) * INODE
+            room = os.statvfs(folder)
+            used += (room.f_blocks - room.f_bfree) * room.f_frsize
+            used += (room.f_files - room.f_ffree) * INODE
     return used
 
 
-def uses_more(limits: dict, told: dict[str, dict[str, int]]) -> bool:
+def uses_more(limits: dict) -> bool:
     """Whether processes and files together hold more memory than they may.
 
     Pages that several processes share count once. The sum in which they count for each
     is looked at first: it is cheap and never too small. Then all are held still, since
     the shares of the others grow when a process ends.
     """
-    files = in_files(limits["folders"])
+    left = limits["memory"] - in_files(limits["folders"])
+    sizes = map(memory, processes())
     names = ("VmRSS", "VmSwap", "VmPTE")
-    total = sum(one.get(name, 0) for one in told.values() for name in names)
-    if total + files <= limits["memory"]:
+    if sum(one.get(name, 0) for one in sizes for name in names) <= left:
         return False
     stop()
     total = 0
     for number in processes():
-        one, shared_out = memory(number), fields(f"/proc/{number}/smaps_rollup")
-        resident = shared_out.get("Pss", one.get("VmRSS", 0))
-        total += resident + one.get("VmSwap", 0) + one.get("VmPTE", 0)
+        size, shared_out = memory(number), fields(f"/proc/{number}/smaps_rollup")
+        resident = shared_out.get("Pss", size.get("VmRSS", 0))
+        total += resident + size.get("VmSwap", 0) + size.get("VmPTE", 0)
     tell(signal.SIGCONT)
-    return total + files > limits["memory"]
+    return total > left
 
 
 def sockets() -> int:
@@ -114,14 +137,10 @@ def sockets() -> int:
 
 def broken(limits: dict) -> str:
     """Which limit is broken, or an empty text."""
-    told = {number: memory(number) for number in processes()}
-    if uses_more(limits, told):
+    if uses_more(limits):
         return f"it used more than {limits['memory'] / 2**30:g} GiB of memory"
     if sockets() > limits["sockets"]:
         return f"it opened more than {limits['sockets']} sockets"
-    rooms = [one.get("FDSize", 0) for one in told.values()]
-    if sum(room for room in rooms if room > FEW) > limits["files"]:
-        return f"its processes opened more than {limits['files']} files together"
     return ""
 
 
@@ -132,9 +151,9 @@ def activity() -> tuple[int, int]:
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{number}/task"):
                 with open(f"/proc/{number}/task/{thread}/stat", "rb") as file:
-                    told = file.read().rpartition(b")")[2].split()
-                ticks += int(told[11]) + int(told[12])
-                wanting += told[0] in (b"R", b"D")
+                    values = file.read().rpartition(b")")[2].split()
+                ticks += int(values[11]) + int(values[12])
+                wanting += values[0] in (b"R", b"D")
     return ticks, wanting
 
 
@@ -170,49 +189,54 @@ def stop() -> bool:
     return True
 
 
-def serve(control: int, limits: dict) -> None:
-    """Do what the grader asks, and watch, until it is gone or a limit is broken."""
+def serve(control: int, limits: dict, worker: int) -> bytes:
+    """Do what the grader asks, until it is gone or the worker is to be ended.
+
+    Returns:
+        The line that tells the grader why the worker is ended, if it is to know.
+    """
     running = True
     while True:
         ready = select.select([control], [], [], WATCH)[0]
         if ready:
             asked = os.read(control, 1)
             if not asked:
-                return
+                return b""
             if asked == b"g":
                 running = True
                 tell(signal.SIGCONT)
             elif asked == b"s":
                 running = False
                 if not stop():
-                    os.write(control, RESTLESS)
-                    return
+                    return RESTLESS
                 os.write(control, b".")
             elif asked == b"q":
                 settle()
                 os.write(control, b".")
+        status = ended(worker)
+        if status is not None:
+            killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+            return KILLED if killed else b""
         if running and (reason := broken(limits)):
-            os.write(control, f"!{reason}\n".encode())
-            return
+            return f"!{reason}\n".encode()
         if not running and not ready and awake():
-            os.write(control, RESTLESS)
-            return
+            return RESTLESS
 
 
 def main() -> None:
-    """Start the inner sandbox and watch over it."""
+    """Start the worker and watch over it."""
     control, limits, command = int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    # Process 1 gets no signal from within that it does not handle, as Python does this.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.set_inheritable(control, False)
-    if os.fork() == 0:
-        confine.limit(limits["process"])
-        confine.forbid()
-        os.execv(command[0], command)
+    worker = start(command, limits["process"])
     for descriptor in map(int, os.listdir("/proc/self/fd")):  # they are the worker's
-        if descriptor > 2 and descriptor != control:
+        if descriptor != control:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
     try:
-        serve(control, limits)
+        os.write(control, serve(control, limits, worker))
     finally:
         tell(signal.SIGKILL)
 
