@@ -52,7 +52,8 @@ def test_the_sandbox_works_here():
 
 SEEN = "('HOME', 'GRADING_SEED', 'GITHUB_TOKEN')"
 PROMISES = [
-    ("import os; print(os.getuid())", "65534"),
+    ("import getpass; print(getpass.getuser())", "student"),
+    ("import os; print(os.getuid() > 65_000, os.getuid() == os.getgid())", "True True"),
     (
         f"import os; print([os.environ.get(name) for name in {SEEN}])",
         "['/tmp/home', None, None]",
@@ -434,7 +435,7 @@ def test_a_new_process_ends_with_its_test(ends_with, said, tmp_path):
     with graded(*LEAVES, limits=limits) as (_, outcome):
         message = outcome(test).message
         numbers = set(json.loads(told.read_text()))
-        assert len(numbers) >= 3  # bubblewrap, the warden, the worker
+        assert len(numbers) >= 3  # bubblewrap, the supervisor, the worker
         assert all_gone(numbers)
         assert said in message and bool(message) == bool(said)
 
