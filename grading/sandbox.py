@@ -34,6 +34,7 @@ FILES["stub_otter.py"] = "otter.py"
 FIRST_USER, USERS = 70_000, 29_000
 NOBODY = 65_534
 ANSWERS = 60  # seconds in which the supervisor must have answered
+SAYS = 0.5  # seconds in which it says why it has ended the worker
 RESERVE = 64 * 2**20  # bytes for bubblewrap and the supervisor, in the same group
 TRIED = 64 * 2**20  # bytes: the bound with which it is tried whether groups bound
 BUS = ("DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")  # what systemd-run needs to know
@@ -262,7 +263,7 @@ class Sandbox:
     def why(self) -> str:
         """Which limit it broke, if it was ended for that, or an empty text."""
         with contextlib.suppress(OSError):
-            self.control.setblocking(False)
+            self.control.settimeout(SAYS)
             self._hear(self.control.recv(200))
         return self.reason
 

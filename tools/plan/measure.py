@@ -161,7 +161,8 @@ def outcomes(backend: str, waiting: list[dict]) -> Iterator[dict]:
 
 def end_of(child: multiprocessing.Process) -> str:
     """How a process ended."""
-    child.join()
+    while child.exitcode is None:  # the pool waits for it, too, and may learn it first
+        child.join(0.1)
     code = child.exitcode
     if code == -signal.SIGKILL:
         return "the process was killed (SIGKILL), as when memory runs out"
