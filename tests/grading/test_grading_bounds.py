@@ -109,6 +109,8 @@ HIDDEN = {
     "another process's memory": "call(310, 1, 0, 0, 0, 0, 0)",
     "other cores": "os.sched_setaffinity(0, range(os.cpu_count()))",
     "keys": "call(248, b'user', b'x', b'x', 1, -3)",
+    "a namespace of its own": "call(272, 0x10000000)",
+    "what lies in no list": "call(430, b'tmpfs', 0)",
     "the kernel's log": "call(103, 3, ctypes.create_string_buffer(99), 99)",
 }
 
