@@ -54,7 +54,7 @@ def test_outputs_counts_and_versions_are_stored(house, path, capsys, monkeypatch
     assert verified.python == ".".join(map(str, sys.version_info[:3]))
     assert verified.platform.endswith("cores")
     assert "keras" in verified.packages
-    assert form.book_problems(house) == []
+    assert list(form.book_problems(house)) == []
 
 
 def test_an_error_that_the_chapter_shows_is_stored_without_folders(house, path):

@@ -82,7 +82,7 @@ def test_a_new_address_reaches_all_links(house):
     address.set_address(house, OTHER)
     stale = sync.sync(house, check=True)
     files = [message.partition(",")[0].partition(":")[0] for message in stale]
-    assert files == ["05-tiny.ipynb", "05-tiny.ipynb", "CITATION.cff", "README.md"]
+    assert files == ["05-tiny.ipynb", "05-tiny.ipynb", "README.md", "CITATION.cff"]
     sync.sync(house)
     first = factory.load(path_of(house)).cells[0].source
     assert (

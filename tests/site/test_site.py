@@ -81,7 +81,7 @@ def test_a_page_loads_whole_from_the_site_alone_and_fits_on_a_phone(phone, base,
             )
             assert link.get_attribute("href") == REPOSITORY.colab(notebook(page))
     if page in CHAPTERS:
-        claims = chapters.claims(notebook(page))
+        claims = chapters.chapter(notebook(page)).claims
         cells = chapters.read(notebook(page)).cells
         unchecked = [x for x in claims if outcomes.reasons(cells[x.cell].outputs)]
         for selector, wanted in (
@@ -261,7 +261,7 @@ def test_proofs_and_solutions_are_folded_and_a_link_opens_its_own(reader, base):
     claim.wait_for()
     assert reader.tab.locator("#claim-4-1 + details pre").is_visible()
     proofs = reader.tab.locator("details.proof")
-    assert proofs.count() == len(chapters.claims(notebook(MODEL)))
+    assert proofs.count() == len(chapters.chapter(notebook(MODEL)).claims)
     assert proofs.evaluate_all("all => all.filter(fold => fold.open).length") == 1
     solutions = reader.tab.locator("details.solution")
     assert solutions.count() >= 3
@@ -293,7 +293,7 @@ def test_the_ledger_lists_every_claim(reader, base):
     listed = reader.tab.locator("ul.ledger > li").evaluate_all(
         "rows => rows.map(row => row.querySelector('a').getAttribute('href'))"
     )
-    claims = [claim for page in CHAPTERS for claim in chapters.claims(notebook(page))]
+    claims = [claim for page in CHAPTERS for claim in chapters.chapter(notebook(page)).claims]
     assert [urldefrag(link).fragment for link in listed] == [x.anchor for x in claims]
     counts = reader.tab.locator(".ledger-count strong").all_inner_texts()
     assert counts[:2] == [str(len(claims)), str(len(CHAPTERS))]

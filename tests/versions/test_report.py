@@ -15,7 +15,7 @@ from tools.model import chapters, claims_file, outcomes
 def ran(house):
     """A run in which the only claim broke; what it printed."""
     path = factory.save(house, factory.chapter())
-    (claim,) = chapters.claims(path)
+    (claim,) = chapters.chapter(path).claims
     summary = Summary(SimpleNamespace(rootpath=house))
     known = {
         "notebook": "notebooks/05-tiny.ipynb",

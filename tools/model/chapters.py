@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import re
 import warnings
 from pathlib import Path
@@ -15,7 +14,6 @@ from tools.model.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAIM = "# Claim:"
-SETUP = re.compile(r"(%%.*\n)?# @title Set-up")
 NAME = re.compile(r"(?P<number>\d\d)-[a-z0-9]+(-[a-z0-9]+)*\.ipynb")
 
 
@@ -56,29 +54,20 @@ def chapter_number(path: Path) -> int:
 
 
 def read(path: Path) -> nbformat.NotebookNode:
-    """Read and validate a notebook; a broken file is a `UserError` that names it."""
+    """Read and validate a notebook; cells that have no good id get one.
+
+    Raises:
+        UserError: the file is missing or broken.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text)
-        if not isinstance(content, dict) or content.get("nbformat") != 4:
-            raise nbformat.ValidationError("it is not in notebook format 4")
         with warnings.catch_warnings(action="ignore"):  # on cells without a good id
-            notebook = nbformat.reads(text, as_version=4)
+            notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+            notebook = nbformat.v4.upgrade(notebook)
             nbformat.validate(notebook)
     except FileNotFoundError:
         raise UserError(f"{path}: no such notebook. Fix: see notebooks/.") from None
-    except (
-        json.JSONDecodeError,
-        UnicodeDecodeError,
-        nbformat.reader.NotJSONError,
-    ) as error:
-        reason = str(error).splitlines()[0][:100]
-        raise UserError(
-            f"{path}: not valid JSON ({reason}). "
-            f"Fix: restore it with `git checkout -- {path}`."
-        ) from None
-    except nbformat.ValidationError as error:
-        reason = str(error).splitlines()[0]
+    except Exception as error:  # nbformat raises what a broken file leads it to
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:100]
         raise UserError(
             f"{path}: not a valid notebook ({reason}). "
             f"Fix: mend it, or restore it with `git checkout -- {path}`."
@@ -91,9 +80,15 @@ def tags(cell: nbformat.NotebookNode) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
+def titled(cell: nbformat.NotebookNode, title: str) -> bool:
+    """Whether it is a folded code cell of this title, which may follow a cell magic."""
+    start = rf"(%%.*\n)?# @title {title}\b"
+    return cell.cell_type == "code" and re.match(start, cell.source) is not None
+
+
 def is_setup(cell: nbformat.NotebookNode) -> bool:
-    """Whether the cell is a folded set-up cell: its title may follow a cell magic."""
-    return cell.cell_type == "code" and SETUP.match(cell.source) is not None
+    """Whether the cell is a set-up cell."""
+    return titled(cell, "Set-up")
 
 
 def where(path: Path, index: int, cell: nbformat.NotebookNode) -> str:
@@ -120,23 +115,6 @@ def split_claim(source: str) -> tuple[str | None, str]:
     words = [lines[start].removeprefix(CLAIM), *(x[1:] for x in lines[start + 1 : end])]
     sentence = " ".join(word.strip() for word in words)
     return sentence, "\n".join(lines[:start] + lines[end:])
-
-
-def claims(path: Path, notebook: nbformat.NotebookNode | None = None) -> list[Claim]:
-    """The claims of a chapter, in order."""
-    notebook = notebook or read(path)
-    found: list[Claim] = []
-    for index, cell in enumerate(notebook.cells):
-        if cell.cell_type != "code" or "claim" not in tags(cell):
-            continue
-        sentence, _ = split_claim(cell.source)
-        if sentence is None:
-            raise UserError(
-                f"{where(path, index, cell)}: tagged `claim` but does not start with "
-                f"`{CLAIM}`. Fix: make it the first line, or drop the tag."
-            )
-        found.append(Claim(chapter_number(path), len(found) + 1, sentence, index))
-    return found
 
 
 def has_text_output(cell: nbformat.NotebookNode) -> bool:
@@ -178,8 +156,24 @@ class Chapter:
 
     @functools.cached_property
     def claims(self) -> list[Claim]:
-        """The chapter's claims, in order."""
-        return claims(self.path, self.notebook)
+        """The chapter's claims, in order.
+
+        Raises:
+            UserError: a cell with the tag does not start with a claim.
+        """
+        claims: list[Claim] = []
+        for index, cell in enumerate(self.cells):
+            if cell.cell_type != "code" or "claim" not in tags(cell):
+                continue
+            sentence, _ = split_claim(cell.source)
+            if sentence is None:
+                raise UserError(
+                    f"{where(self.path, index, cell)}: tagged `claim` but does not "
+                    f"start with `{CLAIM}`. Fix: make it the first line, or drop the "
+                    "tag."
+                )
+            claims.append(Claim(self.number, len(claims) + 1, sentence, index))
+        return claims
 
 
 @functools.lru_cache(maxsize=64)
