@@ -293,7 +293,9 @@ def test_the_ledger_lists_every_claim(reader, base):
     listed = reader.tab.locator("ul.ledger > li").evaluate_all(
         "rows => rows.map(row => row.querySelector('a').getAttribute('href'))"
     )
-    claims = [claim for page in CHAPTERS for claim in chapters.chapter(notebook(page)).claims]
+    claims = [
+        claim for page in CHAPTERS for claim in chapters.chapter(notebook(page)).claims
+    ]
     assert [urldefrag(link).fragment for link in listed] == [x.anchor for x in claims]
     counts = reader.tab.locator(".ledger-count strong").all_inner_texts()
     assert counts[:2] == [str(len(claims)), str(len(CHAPTERS))]

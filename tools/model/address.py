@@ -17,8 +17,6 @@ COLAB = "https://colab.research.google.com/github"
 OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})"
 NAME = r"[A-Za-z0-9_.-]{1,100}"
 URL = re.compile(rf"https://github\.com/(?P<owner>{OWNER})/(?P<name>{NAME})")
-# The section of `_config.yml` up to any of its lines.
-SECTION = r"^repository:[^\n]*\n(?:(?:[ \t]+|#)[^\n]*\n|\n)*?"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Repository:
         return f"{self.colab_files}{path.parent.name or 'notebooks'}/{path.name}"
 
 
-def parse(url: str, branch: str = "main", source: str = "the address") -> Repository:
+def parse(url: str, branch: str, source: str = "the address") -> Repository:
     """Take a repository's address apart.
 
     Args:
@@ -81,41 +79,23 @@ def repository(root: Path = ROOT) -> Repository:
     """
     path = root / "_config.yml"
     try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        section = yaml.safe_load(path.read_text(encoding="utf-8"))["repository"]
+        url, branch = section["url"], section["branch"]
+    except (OSError, yaml.YAMLError, LookupError, TypeError) as error:
         raise UserError(
-            f"{path.name}: no such file. Fix: git checkout -- {path.name}"
+            f"{path.name} gives no url and branch below repository "
+            f"({' '.join(str(error).split())}). Fix: git checkout -- {path.name}"
         ) from None
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())
-        raise UserError(
-            f"{path.name}: not valid YAML ({reason}). Fix: mend that line."
-        ) from None
-    section = config.get("repository") if isinstance(config, dict) else None
-    if not isinstance(section, dict):
-        section = {}
-    return parse(
-        section.get("url", ""),
-        str(section.get("branch") or "main"),
-        f"{path.name}, repository: url",
-    )
+    return parse(url, branch, f"{path.name}, repository: url")
 
 
 def set_address(root: Path, url: str, branch: str | None = None) -> Repository:
     """Change the address, and branch if given, in `_config.yml`: those lines only."""
-    new = parse(url, source="--set")
-    path = root / "_config.yml"
+    old, path = repository(root), root / "_config.yml"
+    new = parse(url, branch or old.branch, source="--set")
     text = path.read_text(encoding="utf-8")
-    for key, value in {"url": new.url, "branch": branch}.items():
-        if value is None:
-            continue
-        line = rf"(?m)({SECTION}[ \t]+{key}:[ \t]*)[^\s#]+"
-        text, count = re.subn(line, lambda match, v=value: match[1] + v, text)
-        if count != 1:
-            raise UserError(
-                f"{path.name}: found {count} lines `{key}:` under `repository:`. "
-                "Fix: keep exactly one."
-            )
+    text = text.replace(f"  url: {old.url}", f"  url: {new.url}")
+    text = text.replace(f"  branch: {old.branch}", f"  branch: {new.branch}")
     files.write_text(path, text)
     return repository(root)
 
@@ -130,10 +110,9 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--branch", help="with --set: the branch that links point to")
     options = parser.parse_args(argv)
     if options.set:
-        found = set_address(root, options.set, options.branch)
-    else:
-        found = repository(root)
-    print(f"{found.url} ({found.branch}), {found.pages}")
+        set_address(root, options.set, options.branch)
+    address = repository(root)
+    print(f"{address.url} ({address.branch}), {address.pages}")
     return 0
 
 

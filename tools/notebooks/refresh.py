@@ -50,44 +50,30 @@ class ThisPython(KernelSpecManager):
         return self.kernel_spec_class(resource_dir=RESOURCES, **kernel)
 
 
-def find(wanted: str | None, root: Path = ROOT) -> list[Path]:
-    """The chapters to refresh.
-
-    Args:
-        wanted: a chapter's number, name, file or a part of its name; None for all.
-        root: the repository's folder.
+def find(wanted: str, root: Path = ROOT) -> list[Path]:
+    """The chapters of a number, or with a word in their names; all for no word.
 
     Raises:
-        UserError: nothing matches, or several chapters do.
+        UserError: there is none.
     """
     paths = chapters.chapter_paths(root)
-    if wanted is None:
-        return paths
-    word = Path(wanted).name.removesuffix(".ipynb")
-    exact = [path for path in paths if path.stem == word]
-    if not exact and word.isdigit():
-        exact = [path for path in paths if path.name.startswith(f"{word:0>2}-")]
-    found = exact or [path for path in paths if word and word in path.stem]
-    if len(found) == 1:
-        return found
-    names = ", ".join(path.stem for path in found or paths) or "none yet"
-    problem = "matches several chapters" if found else "matches no chapter"
-    raise UserError(f"NB={wanted} {problem}. Fix: name one of: {names}.")
+    word = Path(wanted).stem
+    numbered = [path for path in paths if path.stem.startswith(f"{word:0>2}-")]
+    if matching := numbered or [path for path in paths if word in path.stem]:
+        return matching
+    names = ", ".join(path.stem for path in paths)
+    raise UserError(f"NB={wanted} matches no chapter. Fix: name one of: {names}.")
 
 
-def execute(
-    path: Path, notebook: nbformat.NotebookNode, timeout: float = TIMEOUT
-) -> nbformat.NotebookNode:
+def execute(path: Path, notebook: nbformat.NotebookNode) -> None:
     """Run all cells in a fresh kernel, in an empty folder, and store their outputs.
 
     Args:
         path: the notebook's file, for messages.
         notebook: what to run; its outputs are replaced.
-        timeout: seconds that one cell may take.
 
     Raises:
-        UserError: a cell raised, took too long or killed the kernel, or a cell tagged
-            `raises-exception` raised nothing.
+        UserError: a cell raised, took too long or killed the kernel.
     """
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -104,7 +90,8 @@ def execute(
             notebook,
             km=AsyncKernelManager(kernel_spec_manager=ThisPython()),
             resources={"metadata": {"path": str(work)}},
-            timeout=timeout,
+            timeout=TIMEOUT,
+            coalesce_streams=True,
             extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
             record_timing=False,
             store_widget_state=False,
@@ -112,7 +99,6 @@ def execute(
         with client.setup_kernel(env=environment, cleanup_kc=True):
             for index in range(len(notebook.cells)):
                 _execute_cell(client, path, index)
-    return notebook
 
 
 def _execute_cell(client: NotebookClient, path: Path, index: int) -> None:
@@ -124,28 +110,21 @@ def _execute_cell(client: NotebookClient, path: Path, index: int) -> None:
     try:
         client.execute_cell(cell, index)
     except CellTimeoutError:
-        raise UserError(
-            f"{place}: still running after {client.timeout:g} s. "
-            "Fix: make the cell faster, or allow more with --timeout."
-        ) from None
+        reason = f"still running after {TIMEOUT} s. Fix: make the cell faster"
+    except DeadKernelError:
+        reason = "the kernel died. Fix: mend the cell, or give it more memory"
     except CellExecutionError as error:
         last = (str(error.evalue).strip().splitlines() or [""])[-1]
-        raise UserError(
-            f"{place}: raised {error.ename}: {last}. Fix: mend the cell, "
-            "or tag it `raises-exception` if the chapter shows this error."
-        ) from None
-    except DeadKernelError:
-        raise UserError(
-            f"{place}: the kernel died. Fix: mend the cell, or give it more memory."
-        ) from None
-    errors = [output for output in cell.outputs if output.output_type == "error"]
-    if "raises-exception" in chapters.tags(cell) and not errors:
-        raise UserError(
-            f"{place}: tagged `raises-exception` and raises nothing. "
-            "Fix: drop the tag, or mend what the chapter says about the error."
+        reason = (
+            f"raised {error.ename}: {last}. Fix: mend the cell, or tag it "
+            "`raises-exception` if the chapter shows this error"
         )
-    for error in errors:
-        error.traceback = [_without_folders(line) for line in error.traceback]
+    else:
+        for output in cell.outputs:
+            if output.output_type == "error":
+                output.traceback = [_without_folders(x) for x in output.traceback]
+        return
+    raise UserError(f"{place}: {reason}.")
 
 
 def _without_folders(line: str) -> str:
@@ -167,11 +146,11 @@ def provenance() -> dict:
     }
 
 
-def refresh(path: Path, root: Path = ROOT, timeout: float = TIMEOUT) -> int:
+def refresh(path: Path, root: Path = ROOT) -> int:
     """Synchronise, execute, normalise and store one notebook.
 
     Returns:
-        The number of code cells that were run.
+        The number of its code cells.
 
     Raises:
         UserError: the notebook fails; its file is as it was.
@@ -179,7 +158,7 @@ def refresh(path: Path, root: Path = ROOT, timeout: float = TIMEOUT) -> int:
     notebook, _ = sync.synced_notebook(
         path, chapters.read(path), address.repository(root), root
     )
-    execute(path, notebook, timeout)
+    execute(path, notebook)
     notebook.metadata.setdefault("book", {})["verified"] = provenance()
     normalise.write(path, notebook)
     return sum(cell.cell_type == "code" for cell in notebook.cells)
@@ -191,16 +170,13 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tools.notebooks.refresh", description=main.__doc__
     )
-    parser.add_argument("notebook", nargs="?", help="a number, or a part of one name")
-    parser.add_argument(
-        "--timeout", type=float, default=TIMEOUT, help="seconds for one cell"
-    )
-    options = parser.parse_args(argv)
+    parser.add_argument("notebook", nargs="?", default="", help="a number, or a word")
+    wanted = parser.parse_args(argv).notebook
     address.repository(root)  # an error there is said once, not for each notebook
     failed = 0
-    for path in find(options.notebook, root):
+    for path in find(wanted, root):
         try:
-            cells = refresh(path, root, options.timeout)
+            cells = refresh(path, root)
         except UserError as error:
             print(f"error: {error}", file=sys.stderr, flush=True)
             failed += 1
