@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import secrets
 import signal
 import sys
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grading import batch, probe, sandbox, shards, similar, submissions
-from grading.author import colab, masters, questions
+from grading.author import masters, questions
 from grading.parallel import ENDS
 from grading.reports import marking, marks, pages, roster
 from grading.submissions import Submission
@@ -23,6 +24,7 @@ from tools.model.errors import UserError, command
 
 OUT = "grades"
 SEED_FILE = "seed.txt"
+COLAB = re.compile(r"https://colab\.research\.google\.com/(?:drive|github)/[\w./%+@-]+")
 ASSIGNMENTS = ROOT / "assignments"
 
 
@@ -313,10 +315,9 @@ def add_assign(commands) -> None:
     )
     parser.add_argument(
         "--colab",
-        metavar="PLACE",
-        help="where a notebook of your own will lie, for its Open in Colab link: a "
-        "folder in a public repository on GitHub, or a file in Google Drive (default: "
-        "no link, but in the book's own)",
+        metavar="ADDRESS",
+        help="where Colab opens a notebook of your own, as your browser shows it, for "
+        "its Open in Colab link (default: no link, but in the book's own)",
     )
     parser.set_defaults(run=assign)
 
@@ -369,26 +370,26 @@ def link(path: Path, given: str | None, count: int) -> str:
 
     Args:
         path: the master.
-        given: where its notebook will lie, if that was said.
+        given: the address, if it was said.
         count: of the masters.
 
     Raises:
-        UserError: there is no such place, or not one for each master.
+        UserError: Colab has no such address, or there are several masters.
     """
     if given is None:
-        return colab.default(path)
-    found, is_file = colab.find(given, f"{path.stem}.ipynb")
-    if is_file and count > 1:
+        return masters.colab(path)
+    address = re.split("[?#]", given)[0]
+    if not COLAB.fullmatch(address) or count > 1:
         raise UserError(
-            f"--colab {given!r}: one notebook, and there are {count} masters. "
-            "Fix: name one master, or a folder on GitHub for all of them."
+            f"--colab {given!r}: not where Colab opens a notebook. Fix: open it there, "
+            "copy the address that your browser shows, and name its master alone."
         )
-    return found
+    return address
 
 
 def said(path: Path, link: str) -> str:
     """What became of the link, if a teacher has to know."""
-    if link == colab.default(path) and link:
+    if link == masters.colab(path) and link:
         return ""
     if not link:
         return "; it has no Open in Colab link, unless --colab says where it will lie"

@@ -24,7 +24,8 @@ import nbformat
 import yaml
 
 from grading.assignment import PLACEHOLDER, Assignment, Question
-from grading.author import about, colab
+from grading.author import about
+from tools.model import address
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
 from tools.notebooks import sync
@@ -119,6 +120,13 @@ def find_master(name: str, root: Path = ROOT) -> Path:
     )
 
 
+def colab(path: Path, root: Path = ROOT) -> str:
+    """Where Colab opens the notebook of a master; nowhere, if it is not the book's."""
+    if path.resolve().parent != (root / "assignments" / "masters").resolve():
+        return ""
+    return address.repository(root).colab(f"assignments/{path.stem}.ipynb")
+
+
 def build(path: Path, root: Path = ROOT, opens: str | None = None) -> Assignment:
     """Make an assignment from its master.
 
@@ -136,7 +144,7 @@ def build(path: Path, root: Path = ROOT, opens: str | None = None) -> Assignment
             f"{path.name}: not an assignment's name. "
             "Fix: call it N-slug.md, in lower case with hyphens."
         )
-    opens = colab.default(path, root) if opens is None else opens
+    opens = colab(path, root) if opens is None else opens
     master = _with_settings(read(path))
     questions = _questions(path, master, root)
     about.take_out(path, master)
