@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import itertools
 import re
 from collections.abc import Iterator
-
-import nbformat
 
 from grading.assignment import ANSWER_MARK, PLACEHOLDER, Assignment
 
 HEADING = re.compile(r"#{1,6}[ \t].*")
-POINTS = re.compile(r"_Points:_ [\d.]+")  # otter-grader's, if the master says no more
-MAX_ANSWER = 2**20  # characters of an answer
+MAX_TEXT = 2**20  # characters of a notebook that are looked at
 CUT = "(cut here: see the notebook)"
 
 
@@ -26,34 +22,6 @@ class Part:
     question: str  # that a person grades; or "" for all that is none's
     opens: bool  # a question's title, or its mark, stands before it
     text: str  # what is not the master's
-
-
-@dataclasses.dataclass
-class _Own:
-    """What the master itself says in a question's section."""
-
-    lines: collections.Counter[str] = dataclasses.field(
-        default_factory=collections.Counter
-    )
-    text: set[str] = dataclasses.field(default_factory=set)  # words, not code
-
-    def add(self, line: str, is_text: bool) -> None:
-        """Note a line of the master's."""
-        if flat := _flat(line):
-            self.lines[flat] += 1
-            if is_text and any(map(str.isalnum, flat)):
-                self.text.add(flat)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Master:
-    """The students' notebook as the master makes it."""
-
-    questions: set[str]  # that a person grades
-    cells: set[str]  # the text of each cell
-    titles: dict[str, str]  # the first line of each question: the question, or ""
-    headings: set[str]  # the others, which end a section
-    own: dict[str, _Own]  # by question
 
 
 def answers(cells: list[tuple[str, str]], assignment: Assignment) -> dict[str, str]:
@@ -85,176 +53,122 @@ def parts(cells: list[tuple[str, str]], assignment: Assignment) -> Iterator[Part
     Args:
         cells, assignment: see answers.
     """
-    master = _master(assignment)
-    left = {name: collections.Counter(one.lines) for name, one in master.own.items()}
-    taken: collections.Counter[str] = collections.Counter()
-    pattern = _boundaries(master)
+    master = _Master(assignment)
+    room = MAX_TEXT
     current = ""
     for index, (kind, source) in enumerate(cells):
-        text = source.replace("\r\n", "\n")
-        is_own = _flat(text) in master.cells
-        if kind == "code" and is_own:
+        is_text, is_own = kind != "code", _flat(source) in master.cells
+        if is_own and not is_text:
             yield Part(index, current, False, "")
             continue
-        for boundary, piece in _pieces(text, pattern, master, kind == "code"):
-            if boundary is not None and not _is_inside(boundary, current, master):
-                current = _question(boundary, master)
-            opens = boundary is not None and boundary not in master.headings
-            written = ""
-            room = MAX_ANSWER - taken[current]
-            if current and not is_own and room >= 0:
-                own, more = master.own[current], piece[:room]
-                written = _written(more, own, left[current], kind == "code")
-                written += f"\n{CUT}" * (len(piece) > room)
-                taken[current] += len(piece)
-            yield Part(index, current, opens, written)
+        opens, kept, begun = False, [], False
+        cut = [CUT] if len(source) > room else []
+        source = source[:room]
+        room -= len(source)
+        for line in [*_lines(source), *cut]:
+            found = master.boundary(line, current, is_text)
+            if found is not None:
+                if begun:
+                    yield Part(index, current, opens, _joined(kept, is_text))
+                current, opens, line = found
+                kept = []
+            begun = begun or found is not None or bool(line.strip())
+            if not current or is_own:
+                continue
+            if written := master.written(line, current):
+                kept.append(written)
+            elif kept:
+                kept.append("")
+        yield Part(index, current, opens, _joined(kept, is_text))
 
 
-def _master(assignment: Assignment) -> _Master:
-    """What is known of the master's own text."""
-    cells = assignment.student.cells
-    manual = {one.name for one in assignment.questions if one.manual}
-    titles = {one.title: one.name for one in assignment.questions}
-    starts = _starts(cells, manual, titles)
-    found = _Master(manual, {_flat(one.source) for one in cells}, {}, set(), {})
-    found.own.update({name: _Own() for name in manual})
-    current, asking = "", False  # asking: from the title to the mark
-    for index, cell in enumerate(cells):
-        is_text = cell.cell_type != "code"
-        lines = cell.source.split("\n")
-        if index in starts:
-            current = starts[index]
-            asking = bool(current)
-            found.titles[_flat(_first_line(cell.source))] = current
-        for line in lines:
-            heading = is_text and HEADING.fullmatch(line.strip())
-            if heading and not asking and _flat(line) not in found.titles:
-                found.headings.add(_flat(line))
-                current = ""
-            if current:
-                found.own[current].add(line, is_text)
-        if _marked(cell, manual):
-            asking = False
-    return found
+class _Master:
+    """What is known of the master's own text.
 
+    Args:
+        assignment: see answers.
+    """
 
-def _starts(
-    cells: list[nbformat.NotebookNode], manual: set[str], titles: dict[str, str]
-) -> dict[int, str]:
-    """The cells with which the questions start; "" for one that no person grades."""
-    starts: dict[int, str] = {}
-    last = -1  # a text cell above
-    for index, cell in enumerate(cells):
-        if cell.cell_type == "code":
-            continue
-        if question := _marked(cell, manual):
-            if question not in starts.values() and last >= 0:
-                starts[last] = question
-        elif (name := titles.get(plain(_first_line(cell.source)))) is not None:
-            starts[index] = name if name in manual else ""
-            last = index
-        else:
-            last = index
-    return starts
+    def __init__(self, assignment: Assignment) -> None:
+        cells = assignment.student.cells
+        self.cells = {_flat(one.source) for one in cells}
+        self.manual = {one.name for one in assignment.questions if one.manual}
+        self.titles = {
+            plain(one.title): one.name if one.manual else ""
+            for one in sorted(assignment.questions, key=lambda one: -len(one.title))
+        }
+        self.headings: set[str] = set()  # that end a section
+        # By question, the words in its section, and how often each line is to come:
+        # code, and lines without a word, are the student's when they come more often.
+        self.text = {name: set() for name in self.manual}
+        self.left = {name: collections.Counter() for name in self.manual}
+        current, asking = "", False  # asking: from the title to the mark
+        for cell in cells:
+            is_text = cell.cell_type != "code"
+            for line in _lines(cell.source):
+                found = self.boundary(line, current, is_text)
+                if found is not None and found[1]:
+                    marked = ANSWER_MARK.fullmatch(line)
+                    current, asking = found[0], bool(found[0]) and not marked
+                elif is_text and HEADING.fullmatch(line.strip()) and not asking:
+                    self.headings.add(_flat(line))
+                    current = ""
+                if current and (flat := _flat(line)):
+                    self.left[current][flat] += 1
+                    if is_text and any(map(str.isalnum, flat)):
+                        self.text[current].add(flat)
+
+    def boundary(
+        self, line: str, current: str, is_text: bool
+    ) -> tuple[str, bool, str] | None:
+        """Where a section starts: whose, whether by title or mark, what follows it.
+
+        Args:
+            line: of a cell.
+            current: the question in whose section it stands, or "".
+            is_text: the cell is no code, in which marks alone count.
+        """
+        mark = ANSWER_MARK.fullmatch(line)
+        if mark and mark["question"] in self.manual:
+            return mark["question"], True, ""
+        if not is_text:
+            return None
+        words = plain(line)
+        for title, name in self.titles.items():
+            rest = words.removeprefix(title)
+            if words.startswith(title) and not rest[:1].isalnum():
+                return name, True, rest
+        flat = _flat(line)
+        if flat in self.headings and not (current and flat in self.left[current]):
+            return "", False, ""
+        return None
+
+    def written(self, line: str, question: str) -> str:
+        """What of a line in a question's section the student wrote."""
+        line = line.replace(PLACEHOLDER, "")
+        flat, left = _flat(line).lstrip("> "), self.left[question]
+        if flat in self.text[question]:
+            return ""
+        if left[flat] > 0:
+            left[flat] -= 1
+            return ""
+        return line
 
 
 def plain(line: str) -> str:
     """A title's words, without the marks of a heading or of emphasis."""
-    return re.sub(r"[*_`#]", "", line).strip()
+    return " ".join(re.sub(r"[*_`#]", "", line).split())
 
 
-def _marked(cell: nbformat.NotebookNode, manual: set[str]) -> str:
-    """The question whose answer a cell of the master's waits for; or ""."""
-    for mark in ANSWER_MARK.finditer(cell.source):
-        if mark["question"] in manual:
-            return mark["question"]
-    return ""
+def _lines(source: str) -> list[str]:
+    """The lines of a cell; a mark is a line of its own, for cells can be merged."""
+    return ANSWER_MARK.sub(r"\n\g<0>\n", source.replace("\r\n", "\n")).split("\n")
 
 
-def _boundaries(master: _Master) -> re.Pattern:
-    """What finds the marks, the titles and the master's headings in a text.
-
-    More words may follow a title in its line, but not a heading.
-    """
-
-    def any_of(lines) -> str:
-        longest_first = sorted(lines, key=len, reverse=True)
-        words = (map(re.escape, line.split()) for line in longest_first)
-        return "|".join(r"[ \t]+".join(line) for line in words) or "(?!)"
-
-    return re.compile(
-        rf"{ANSWER_MARK.pattern}|^[ \t]*(?P<title>{any_of(master.titles)})(?!\w)|"
-        rf"^[ \t]*(?P<heading>{any_of(master.headings)})[ \t]*$",
-        re.MULTILINE,
-    )
-
-
-def _pieces(
-    text: str, pattern: re.Pattern, master: _Master, is_code: bool
-) -> Iterator[tuple[str | None, str]]:
-    """A text cut at marks, titles and headings, for cells can be merged.
-
-    Yields:
-        The boundary (a question's name in place of its mark), and what stands below it.
-    """
-    boundary, end = None, 0
-    for found in pattern.finditer(text):
-        mark = found["question"]
-        if (mark and mark not in master.questions) or (is_code and not mark):
-            continue
-        if end or found.start() or boundary is not None:
-            yield boundary, text[end : found.start()]
-        boundary, end = mark or _flat(found["title"] or found["heading"]), found.end()
-    yield boundary, text[end:]
-
-
-def _is_inside(boundary: str, question: str, master: _Master) -> bool:
-    """Whether a heading ends no section: the question's own text has one like it."""
-    own = master.own.get(question)
-    return boundary in master.headings and own is not None and boundary in own.lines
-
-
-def _question(boundary: str, master: _Master) -> str:
-    """Whose section starts at a boundary."""
-    return boundary if boundary in master.questions else master.titles.get(boundary, "")
-
-
-def _written(
-    piece: str, own: _Own, left: collections.Counter[str], is_code: bool
-) -> str:
-    """What the student wrote in a piece of a section.
-
-    Args:
-        piece: the text.
-        own: what the master says in this section.
-        left: how often each line of the master's is still to come: code, and lines
-            without a word, are the student's when they come more often.
-        is_code: no line of it starts with the master's and goes on with the student's.
-    """
-    starts: dict[str, list[str]] = {}
-    for line in sorted(own.text, key=len, reverse=True):
-        starts.setdefault(line[0], []).append(line)
-    kept = []
-    for line in piece.replace(PLACEHOLDER, "").split("\n"):
-        flat = _flat(line).lstrip("> ")
-        if flat in own.text or POINTS.fullmatch(flat):
-            continue
-        if flat and left[flat] > 0:
-            left[flat] -= 1
-            continue
-        for start in () if is_code else starts.get(flat[:1], ()):
-            if flat.startswith(start) and not flat[len(start)].isalnum():
-                line = flat[len(start) :].strip()
-                break
-        kept.append(line)
-    if not is_code:
-        return "\n".join(kept).strip()
-    lines = itertools.dropwhile(lambda line: not line.strip(), kept)
-    return "\n".join(lines).rstrip()  # the first line keeps its indentation
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
+def _joined(lines: list[str], is_text: bool) -> str:
+    """Lines as a text; the first one of code keeps its indentation."""
+    joined = "\n".join(lines)
+    return joined.strip() if is_text else joined.rstrip()
 
 
 def _flat(text: str) -> str:

@@ -448,7 +448,6 @@ ANSWERS = {
     "merged": ([f"{{}}\n\n{MARK}\nBecause.\n\n## Hand in\n\nUp."], "Because."),
     "no cells": ([], ""),
     "marked in code": ([("code", f"{MARK}\nBecause."), "So."], "Because.\n\nSo."),
-    "another mark": ([f"{MARK}\nA <!-- answer: q1 --> b"], "A <!-- answer: q1 --> b"),
     "a raw cell": (["{}", MARK, ("raw", "Because.")], "Because."),
     "a comment in given code": (
         ["{}", MARK, ("code", "def draw(rows):\n    # Because.\n    ...")],
@@ -484,7 +483,7 @@ def test_an_endless_answer_is_cut_and_costs_no_time(tmp_path):
     text = "a\n" * (submissions.MAX_FILE // 8)
     content = with_text(tmp_path / "x.ipynb", f"{MARK}\n{text}")
     answer = content.answers["q4"]
-    assert len(answer) < written.MAX_ANSWER + 100
+    assert len(answer) < written.MAX_TEXT + 100
     assert answer.endswith(written.CUT)
     assert problem(tmp_path / "x.ipynb") == ""
 
