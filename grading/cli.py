@@ -132,7 +132,7 @@ def grade(options: argparse.Namespace) -> int:
     batch.check_same_class(out, found)
     probe.check()
     assignment = masters.build(path)
-    make_folder(out)
+    out.mkdir(parents=True, exist_ok=True)
     if not options.shard:
         marks.read(out / marks.FILE, assignment)  # if broken, say so before
     limits = sandbox.Limits(
@@ -179,21 +179,6 @@ def grade(options: argparse.Namespace) -> int:
 def progress(line: str) -> None:
     """Say how far it is, beside what the command prints."""
     print(line, file=sys.stderr, flush=True)
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder, if it is not there.
-
-    Raises:
-        UserError: it can't be made, or written.
-    """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"{path}: no such folder can be made ({error.strerror}). "
-            "Fix: name another one, or see its permissions."
-        ) from None
 
 
 def bounds() -> str:
@@ -280,7 +265,7 @@ def mark(options: argparse.Namespace) -> int:
     out = results(options, path.stem)
     found = find(options, path.stem, out)
     batch.check_same_class(out, found)
-    make_folder(out)
+    out.mkdir(parents=True, exist_ok=True)
     server, address = marking.server(marking.Marking(found, masters.build(path), out))
     print(f"mark at {address} (Ctrl-C when you are done)", flush=True)
     if not options.no_browser:
@@ -350,19 +335,9 @@ def assign(options: argparse.Namespace) -> int:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a notebook.
-
-    Raises:
-        UserError: it can't be written.
-    """
-    make_folder(path.parent)
-    try:
-        files.write_text(path, text)
-    except OSError as error:
-        raise UserError(
-            f"{path}: can't be written ({error.strerror}). "
-            "Fix: name another folder, or see its permissions."
-        ) from None
+    """Write a notebook, and its folder where there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write_text(path, text)
 
 
 def link(path: Path, given: str | None, count: int) -> str:

@@ -201,11 +201,9 @@ def read(path: Path) -> nbformat.NotebookNode:
         UserError: it can't be read, or does not start with a title.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error}).") from None
-    try:
-        master = jupytext.reads(text, fmt="md:myst")
+        master = jupytext.reads(path.read_text(encoding="utf-8"), fmt="md:myst")
+    except OSError:
+        raise
     except Exception as error:  # jupytext has no error of its own
         reason = " ".join(str(error).split())[:200]
         raise UserError(

@@ -116,8 +116,9 @@ class Marking:
             How many answers to the question are left.
 
         Raises:
-            UserError: there is no such answer, it has changed, the points are none that
-                it can have, or the table can't be written.
+            UserError: there is no such answer, it has changed, or can't have these
+                points.
+            OSError: the table can't be written.
         """
         names = ("student", "question", "answer_id", "points", "comment")
         student, question, identity, points, comment = (
@@ -137,13 +138,7 @@ class Marking:
                 identity,
                 given.get((student, question), Mark()).before,
             )
-            try:
-                marks.write(self.path, self.assignment, self.answers, given)
-            except OSError as error:
-                raise UserError(
-                    f"{self.path}: can't be written ({error.strerror}). "
-                    "Fix: make room, or see its permissions, and enter the mark again."
-                ) from None
+            marks.write(self.path, self.assignment, self.answers, given)
         return {"left": self._left(question, given)}
 
 
@@ -185,7 +180,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self._send(404, "text/plain", "not found")
         try:
             return self._send(200, "text/html", self.marking.page(name))
-        except UserError as error:
+        except (UserError, OSError) as error:
             return self._send(500, "text/plain", str(error))
 
     def do_POST(self) -> None:
@@ -198,7 +193,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             if not isinstance(data, dict):
                 raise ValueError
             status, answer = 200, self.marking.enter(data)
-        except UserError as error:
+        except (UserError, OSError) as error:
             status, answer = 409, {"error": str(error)}
         except ValueError:
             status, answer = 400, {"error": "this is no mark."}

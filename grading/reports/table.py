@@ -60,10 +60,6 @@ def read(path: Path, needed: tuple[str, ...]) -> list[Row]:
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(
-            f"{path}: can't be read ({error.strerror}). Fix: see its name and rights."
-        ) from None
     except UnicodeDecodeError:
         raise UserError(
             f"{path}: not in UTF-8. Fix: save it as CSV UTF-8 in the spreadsheet."

@@ -462,4 +462,7 @@ def test_a_folder_that_cant_be_written_is_told(tmp_path, capsys):
     (tmp_path / "file").touch()
     to = str(tmp_path / "file" / "folder")
     assert cli.main(["assign", str(class_factory.MINI), "--to", to]) == 1
-    assert "no such folder can be made" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (
+        f"error: {to}: Not a directory. Fix: " in said and len(said.splitlines()) == 1
+    )

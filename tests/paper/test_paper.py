@@ -175,7 +175,9 @@ def test_a_full_disk_is_told_in_one_line(site, monkeypatch, capsys):
 
     monkeypatch.setattr("tools.model.files.write_text", full)
     assert paper.main(["pdf"], site) == 1
-    assert capsys.readouterr().err.startswith("error: the disk is full")
+    said = capsys.readouterr().err
+    assert said.startswith("error: No space left on device. Fix: ")
+    assert len(said.splitlines()) == 1
 
 
 def test_the_site_offers_the_files_that_are_there_with_their_sizes(tmp_path):

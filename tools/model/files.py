@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 from pathlib import Path
@@ -19,18 +18,24 @@ def write_text(path: Path, text: str) -> None:
     """Replace a file's text in one step: after an error the old text is still there.
 
     A symbolic link stays; the file that it leads to gets the text.
+
+    Raises:
+        OSError: it can't be written; its `filename` is the path.
     """
     path = Path(os.path.realpath(path))  # Path.resolve raises where links form a loop
-    handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
-    temporary = Path(name)
+    temporary = None
     try:
+        handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
+        temporary = Path(name)
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
         temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
         temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+    except BaseException as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)
         raise
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import sys
 import tempfile
 from pathlib import Path
 
 from tools.model import files
 from tools.model.chapters import ROOT
-from tools.model.errors import UserError, command
+from tools.model.errors import command
 from tools.paper import epub, pages, pdf, zips
 
 MAKERS = {"pdf": (pdf.make,), "epub": (epub.make,), "zip": (zips.site, zips.notebooks)}
@@ -21,26 +20,18 @@ def main(arguments: list[str], root: Path = ROOT) -> None:
     """Make the book in the chosen form, and say where it lies.
 
     Raises:
-        UserError: the site is not built, a program is missing, the disk is full.
+        UserError: the site is not built, or a program is missing.
     """
     parser = argparse.ArgumentParser(prog="python -m tools.paper", description=__doc__)
     parser.add_argument("form", choices=MAKERS)
     form = parser.parse_args(arguments).form
     downloads, book = root / files.DOWNLOADS, pages.book(root)
-    try:
-        downloads.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=downloads.parent) as folder:
-            for make in MAKERS[form]:
-                whole = make(root, Path(folder), book)
-                path = whole.replace(downloads / whole.name)
-                print(f"{path.relative_to(root)}: {files.size_in_words(path)}")
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise UserError(
-            f"the disk is full, so there is no new {form.upper()}. "
-            "Fix: free 1 GB, and give the command again"
-        ) from None
+    downloads.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=downloads.parent) as folder:
+        for make in MAKERS[form]:
+            whole = make(root, Path(folder), book)
+            path = whole.replace(downloads / whole.name)
+            print(f"{path.relative_to(root)}: {files.size_in_words(path)}")
 
 
 if __name__ == "__main__":
