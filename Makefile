@@ -32,14 +32,13 @@ book: ## build the site; all it needs is installed into .venv
 	@$(MAKE) --no-print-directory $(SITE)/index.html
 	@echo "the book is built: $(SITE)/index.html"
 
-# All pages are written, because each shows titles, numbers and claims of others. What a
-# failed build leaves is removed: the next one would not repeat the warnings.
+# What a failed build leaves is removed: the next one would not repeat the warnings.
 $(SITE)/index.html: _build/.anew $(PAGES) $(wildcard .git/logs/HEAD _build/downloads/*)
 	@$(RUN) tools.notebooks.sync --check
 	@$(RUN) tools.notebooks.form --toc
 	@touch _build/.begun
 	@trap 'exit 130' INT TERM && trap 'rm -rf $(SITE) _build/.doctrees' EXIT && \
-	PYTHONPATH=book/_ext $(RUN) sphinx $(SPHINX) -a -W --keep-going -d _build/.doctrees . $(SITE) && \
+	PYTHONPATH=book/_ext $(RUN) sphinx $(SPHINX) -W --keep-going -d _build/.doctrees . $(SITE) && \
 	trap - EXIT && touch -r _build/.begun $@
 
 # When anything but a page has changed, all pages are also read anew.

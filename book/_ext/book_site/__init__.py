@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 MODULES = (
     "all_cores",
     "calculators",
+    "changed_pages",
     "chapter_pages",
     "claims_ledger",
     "corrections",
