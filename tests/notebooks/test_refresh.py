@@ -1,10 +1,7 @@
 """Refreshing executes a notebook in a kernel and stores all of it, or nothing."""
 
 import datetime
-import os
-import re
 import sys
-from pathlib import Path
 
 import notebook_factory as factory
 import pytest
@@ -55,16 +52,6 @@ def test_outputs_counts_and_versions_are_stored(house, path, capsys, monkeypatch
     assert verified.platform.endswith("cores")
     assert "keras" in verified.packages
     assert list(form.book_problems(house)) == []
-
-
-def test_an_error_that_the_chapter_shows_is_stored_without_folders(house, path):
-    put(path, "import json\njson.loads('{')", tags=["raises-exception"])
-    refresh.refresh(path, house)
-    (error,) = factory.find(factory.load(path), "import json").outputs
-    assert error.ename == "JSONDecodeError"
-    trace = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(error.traceback))  # no colours
-    (place,) = set(re.findall(r"[\w~./-]*json/decoder.py", trace))
-    assert place == f"{Path(os.__file__).parent.name}/json/decoder.py"
 
 
 def test_a_kernel_that_the_user_installed_is_not_used(

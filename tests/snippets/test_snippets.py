@@ -54,7 +54,8 @@ def shell(tmp_path_factory):
         InteractiveShell.clear_instance()
         shell = InteractiveShell.instance()
         shell.history_manager.enabled = False
-        shell.run_cell(snippet("process_magic")).raise_error()
+        for name in ("process_magic", "raises_magic"):
+            shell.run_cell(snippet(name)).raise_error()
         yield shell
         InteractiveShell.clear_instance()
 
@@ -273,6 +274,46 @@ def test_interrupting_a_kernel_kills_the_process_and_the_kernel_lives(kernel, tm
     assert outputs["error"]["ename"] == "KeyboardInterrupt"
     assert not is_running(int(note.read_text()))
     assert kernel.run("%%process\nprint('alive')") == {"stdout": "alive\n"}
+
+
+# --- %%raises -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        (
+            "%%raises ValueError\ndef number(x):\n    return int(x)\n\nnumber('a')",
+            '  File "cell", line 4, in <module>\n    number(\'a\')\n'
+            '  File "cell", line 2, in number\n    return int(x)\n'
+            "ValueError: invalid literal for int() with base 10: 'a'\n",
+        ),
+        (
+            "%%raises KeyError or RuntimeError: Two\n%%process\n"
+            "raise RuntimeError('One. Two is here. Three')",
+            '  File "cell", line 1, in <module>\n'
+            "    raise RuntimeError('One. Two is here. Three')\n"
+            "RuntimeError: Two is here\n",
+        ),
+    ],
+)
+def test_an_error_that_has_to_come_is_shown_and_stops_nothing(shell, cell, shown):
+    shell.user_ns.pop("raised", None)
+    printed, error = run(shell, cell)
+    assert (error, printed.stderr) == (None, shown)
+    assert isinstance(shell.user_ns["raised"], Exception)
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [
+        ("%%raises ValueError\nint('1')", AssertionError),
+        ("%%raises TypeError\nint('a')", ValueError),
+        ("%%raises ValueError: another message\nint('a')", ValueError),
+    ],
+)
+def test_no_error_or_another_one_stops_the_notebook(shell, cell, kind):
+    assert type(run(shell, cell)[1]) is kind
 
 
 # --- lean ----------------------------------------------------------------------------

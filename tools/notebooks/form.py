@@ -20,7 +20,11 @@ from tools.notebooks import normalise, sync
 
 GOALS = "**You will**"
 SECTIONS = ["What breaks", "On a GPU", "Exercises", "What you proved", "Go further"]
-FORBIDDEN_TAGS = ("nbval-skip", "skip-execution")
+FORBIDDEN_TAGS = {
+    "nbval-skip": "every cell runs",
+    "skip-execution": "every cell runs",
+    "raises-exception": "start the cell with `%%raises ErrorType`; Colab knows no tags",
+}
 CELL_LINES = 25
 COLUMNS = 88
 OUTPUT_BYTES = 150_000
@@ -209,8 +213,8 @@ def code_style(chapter: Chapter) -> Iterator[Problem]:
             yield index, "the last line ends with `;`", "show the output or assign it"
         if SHELL.search(cell.source):
             yield index, "a shell command", "write it in Python"
-        for tag in set(FORBIDDEN_TAGS) & set(chapters.tags(cell)):
-            yield index, f"the tag `{tag}`", "remove it: every cell runs"
+        for tag in FORBIDDEN_TAGS.keys() & set(chapters.tags(cell)):
+            yield index, f"the tag `{tag}`", f"remove it: {FORBIDDEN_TAGS[tag]}"
 
 
 def outputs(chapter: Chapter) -> Iterator[Problem]:

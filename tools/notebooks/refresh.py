@@ -7,7 +7,6 @@ import datetime
 import os
 import platform
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -116,24 +115,12 @@ def _execute_cell(client: NotebookClient, path: Path, index: int) -> None:
     except CellExecutionError as error:
         last = (str(error.evalue).strip().splitlines() or [""])[-1]
         reason = (
-            f"raised {error.ename}: {last}. Fix: mend the cell, or tag it "
-            "`raises-exception` if the chapter shows this error"
+            f"raised {error.ename}: {last}. Fix: mend the cell, or start it "
+            f"with `%%raises {error.ename}` if the chapter shows this error"
         )
     else:
-        for output in cell.outputs:
-            if output.output_type == "error":
-                output.traceback = [_without_folders(x) for x in output.traceback]
         return
     raise UserError(f"{place}: {reason}.")
-
-
-def _without_folders(line: str) -> str:
-    """A traceback's line without the folders in which this Python is installed."""
-    for key in ("purelib", "platlib", "stdlib"):
-        folder = f"{Path(sysconfig.get_path(key)).parent}{os.sep}"
-        short = folder.replace(str(Path.home()), "~", 1)  # as IPython writes it
-        line = line.replace(folder, "").replace(short, "")
-    return line
 
 
 def provenance() -> dict:
