@@ -90,13 +90,19 @@ class Guess {
       this.show(null);
       this.buttons[0].focus();
     });
-    const before = kept.read(this.name);
-    this.show(before in this.buttons ? Number(before) : null);
+    this.restore();
     this.parts.forEach((part) => {
       part.classList.add("ready");
       part.addEventListener("beforematch", () => this.reveal());
     });
     Guess.all.push(this);
+  }
+
+  // What was chosen here before, or all answers where the reader wants them all.
+  restore() {
+    const before = kept.read(this.name);
+    const all = kept.read("answers") ? this.buttons.length - 1 : null;
+    this.show(before in this.buttons ? Number(before) : all);
   }
 
   choose(index) {
@@ -132,6 +138,21 @@ class Guess {
     this.show(this.buttons.length - 1);
     makeScrollable();
   }
+}
+
+// A switch for somebody who only reads: every answer of every page is shown.
+function addAnswerSwitch() {
+  if (!Guess.all.length) return;
+  const label = element("label", "answer-switch", '<input type="checkbox">');
+  const box = label.firstChild;
+  label.append(" Show all answers");
+  box.checked = Boolean(kept.read("answers"));
+  box.addEventListener("change", () => {
+    kept.write("answers", box.checked ? "all" : null);
+    Guess.all.forEach((guess) => guess.restore());
+    makeScrollable();
+  });
+  document.querySelector(".bd-article h1").after(label);
 }
 
 // Open the folds around a place, and the proof of a claim; show an answer around it.
@@ -202,15 +223,29 @@ function addFilter(place, rows, label) {
   const texts = all.map((row) => row.textContent.toLowerCase());
   const sections = [...new Set(all.map((row) => row.closest("section")))];
 
+  // The ledger's counts of one kind of claims show that kind alone.
+  let kind = "";
+  const kinds = [...before.querySelectorAll("[class*='kind-']")].map((tile) => {
+    const button = element("button", tile.className, tile.innerHTML);
+    tile.replaceWith(button);
+    button.addEventListener("click", () => {
+      kind = kind === button.classList[1] ? "" : button.classList[1];
+      for (const each of kinds) each.ariaPressed = String(each.classList[1] === kind);
+      filter();
+    });
+    return button;
+  });
+
   function filter() {
     const words = [...new Set(field.value.toLowerCase().split(/\s+/).filter(Boolean))];
     const { complete, shown } = matching(texts, words);
+    if (kind) all.forEach((row, i) => (shown[i] &&= row.classList.contains(kind)));
     all.forEach((row, index) => (row.hidden = !shown[index]));
     for (const section of sections)
       section.hidden = !section.querySelector(`${rows}:not([hidden])`);
     const count = `${shown.filter(Boolean).length} of ${all.length}`;
     const near = complete ? "" : ". None has all of these words; these have some";
-    note.textContent = words.length ? count + near : "";
+    note.textContent = words.length || kind ? count + near : "";
   }
 
   field.addEventListener("input", filter);
@@ -238,6 +273,7 @@ addFilter(".filter-start", "ul.troubles > li", "Paste a message, or type a part 
 addFilter(".filter-start", "ul.corrections > li", "Filter the statements");
 fold();
 document.querySelectorAll("ul.guess").forEach((list) => new Guess(list));
+addAnswerSwitch();
 if (location.hash) openTarget();
 window.addEventListener("hashchange", openTarget);
 document.addEventListener("click", (event) => {

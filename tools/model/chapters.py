@@ -14,6 +14,13 @@ from tools.model.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAIM = "# Claim:"
+# What kind of thing a claim asserts: the tag of its cell, and in words.
+KINDS = {
+    "library": "how a library behaves",
+    "measured": "a measurement",
+    "planned": "a compiler's plan",
+    "calculated": "arithmetic on given figures",
+}
 NAME = re.compile(r"(?P<number>\d\d)-[a-z0-9]+(-[a-z0-9]+)*\.ipynb")
 
 
@@ -25,6 +32,8 @@ class Claim:
     number: int  # 1 for the chapter's first claim
     sentence: str
     cell: int  # index of the cell in the notebook, from 0
+    id: str  # the cell's, which stays when claims come and go
+    kind: str  # a key of KINDS
 
     @property
     def label(self) -> str:
@@ -33,8 +42,8 @@ class Claim:
 
     @property
     def anchor(self) -> str:
-        """The fragment of the claim's address on the site, such as `claim-3-7`."""
-        return f"claim-{self.chapter}-{self.number}"
+        """The fragment of the claim's address on the site, such as `claim-03-056`."""
+        return f"claim-{self.id}"
 
 
 def chapter_paths(root: Path = ROOT) -> list[Path]:
@@ -172,7 +181,9 @@ class Chapter:
                     f"start with `{CLAIM}`. Fix: make it the first line, or drop the "
                     "tag."
                 )
-            claims.append(Claim(self.number, len(claims) + 1, sentence, index))
+            kind = next((x for x in tags(cell) if x in KINDS), "library")
+            place = len(claims) + 1, sentence, index, cell.id, kind
+            claims.append(Claim(self.number, *place))
         return claims
 
 

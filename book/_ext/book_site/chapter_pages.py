@@ -2,7 +2,8 @@
 
 - The title carries the chapter's number, which stands in the file's name.
 - A cell tagged `claim` shows its sentence in a banner above the code that asserts it.
-  The banner has a permanent address, and prose refers to it with {ref}`claim-3-4`.
+  The banner has a permanent address, and prose refers to it by its cell, {ref}`claim-03-056`;
+  the number that readers see is drawn. The directive `claim` shows one elsewhere.
 - A claim that is broken with other versions has a note in the margin.
 - A folded cell says what it holds: the set-up, a figure's code, what its title says.
 - A cell that writes a file which is not Python is coloured as what it writes.
@@ -26,6 +27,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
 
 from book_site import version_marks
 from book_site.learner_form import LearnerForm
@@ -151,12 +153,44 @@ class ChapterPage(SphinxTransform):
         if unchecked:
             classes.append("claim-unchecked")
             text += [nodes.strong("", "Not checked in this run."), nodes.Text(" ")]
+        if claim.kind != "library":
+            text += nodes.inline("", claim.kind, classes=["claim-kind"])
+            text += nodes.Text(" ")
         text += self.to_ledger(claim, "ledger")
         banner = nodes.container("", text, classes=classes, ids=[claim.anchor])
         standard = self.env.get_domain("std")
         standard.labels[claim.anchor] = (docname, claim.anchor, f"Claim {claim.label}")
         standard.anonlabels[claim.anchor] = (docname, claim.anchor)
         return banner
+
+
+class ShownClaim(SphinxDirective):
+    """Show a claim on another page: its sentence, its code, and the way to it.
+
+    The argument is the id of the claim's cell. The text is the chapter's own, so it
+    can't drift from what is asserted; an id that no claim has stops the build.
+    """
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The claim, or nothing but a warning."""
+        wanted = self.arguments[0]
+        for chapter in site_chapters(self.env):
+            for claim in chapter.claims:
+                if claim.id == wanted:
+                    return [self.shown(chapter, claim)]
+        raise self.error(f"no claim's cell is called {wanted!r}: see book/claims.json")
+
+    def shown(self, chapter: Chapter, claim: Claim) -> nodes.container:
+        """The sentence above the code that asserts it."""
+        docname = self.env.docname
+        label = link(claim.anchor, f"Claim {claim.label}:", docname, "claim-label")
+        text = nodes.paragraph("", "", label, nodes.Text(" "), classes=["claim-text"])
+        text += sentence_nodes(claim.sentence)
+        _, code = chapters.split_claim(chapter.cells[claim.cell].source)
+        block = nodes.literal_block(code, code, language="python")
+        return nodes.container("", text, block, classes=["claim"])
 
 
 def hidden(cell: nbformat.NotebookNode) -> str:
@@ -173,3 +207,4 @@ def hidden(cell: nbformat.NotebookNode) -> str:
 def setup(app: Sphinx) -> None:
     """Register what is above."""
     app.add_transform(ChapterPage)
+    app.add_directive("claim", ShownClaim)

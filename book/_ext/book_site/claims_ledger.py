@@ -18,7 +18,7 @@ from book_site import version_marks
 from book_site.chapter_pages import site_chapters
 from book_site.markup import link, section, sentence_nodes
 from tools.model import chapters, outcomes
-from tools.model.chapters import Chapter, Claim
+from tools.model.chapters import KINDS, Chapter, Claim
 from tools.model.claims_file import why_not_checked
 from tools.model.words import date_in_words, joined, plural
 from tools.versions.record import VersionSet
@@ -42,16 +42,17 @@ def counts(found: list[Chapter]) -> nodes.container:
     same = sum(compared(chapter)[0] for chapter in found)
     outputs = sum(compared(chapter)[1] for chapter in found)
     share = f"{100 * same // outputs} %" if outputs else "none"
+    kinds = [claim.kind for chapter in found for claim in chapter.claims]
     tiles = [
-        (len(reasons), f"{plural(len(reasons), 'claim')} asserted"),
-        (len(found), plural(len(found), "chapter")),
-        (unchecked, "not checked in the verified run"),
-        (share, f"of outputs compared ({same} of {outputs} cells)"),
+        (len(reasons), f"{plural(len(reasons), 'claim')} asserted", ""),
+        *((kinds.count(x), f"{x}: {words}", f"kind-{x}") for x, words in KINDS.items()),
+        (unchecked, "not checked in the verified run", ""),
+        (share, f"of outputs compared ({same} of {outputs} cells)", ""),
     ]
     box = nodes.container(classes=["ledger-counts"])
-    for number, text in tiles:
+    for number, text, kind in tiles:
         tile = nodes.paragraph("", "", nodes.strong("", str(number)))
-        tile["classes"] = ["ledger-count"]
+        tile["classes"] = ["ledger-count", *filter(None, [kind])]
         tile += [nodes.Text(" "), nodes.inline("", text)]
         box += tile
     return box
@@ -179,13 +180,14 @@ class ClaimsLedger(SphinxDirective):
         text = nodes.paragraph()
         text += link(claim.anchor, claim.label, docname, "ledger-label")
         text += [nodes.Text(" "), *sentence_nodes(claim.sentence)]
+        text += nodes.inline("", claim.kind, classes=["claim-kind"])
         text += version_marks.marks(claim, self.sets)
         if reason := why_not_checked(chapter, claim):
             text += not_checked_nodes(reason, claim, self.sets)
         text += not_held_nodes(claim, self.sets)
         labels = self.env.get_domain("std").anonlabels
         labels[anchor] = (docname, anchor)
-        return nodes.list_item("", text, ids=[anchor])
+        return nodes.list_item("", text, ids=[anchor], classes=[f"kind-{claim.kind}"])
 
 
 def setup(app: Sphinx) -> None:

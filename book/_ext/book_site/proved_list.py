@@ -105,7 +105,14 @@ class ProvedList(SphinxDirective):
         title = f"{chapter.number}. {chapter.title}"
         part = section(self, f"{self.kind}-{chapter.number}", title)
         rows = nodes.bullet_list(classes=["proved", self.kind])
-        rows += [nodes.list_item("", *self.row(entry)) for entry in entries]
+        seen: list[str] = []
+        for entry in entries:
+            seen.append(entry.claim.id)
+            again = f"-{seen.count(entry.claim.id)}" if entry.claim.id in seen[:-1] else ""
+            name = f"{self.kind}-{entry.claim.id}{again}"
+            row = nodes.list_item("", *self.row(entry), ids=[name])
+            row[-1] += [nodes.Text(" "), nodes.reference("", "Link", refid=name)]
+            rows += row
         part += rows
         return part
 
