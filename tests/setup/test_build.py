@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools.model import address
+from tools.model import address, chapters
 from tools.model.chapters import ROOT
 from tools.notebooks import sync
 
@@ -39,7 +39,10 @@ def book(house) -> Path:
         if not (house / name).exists():
             shutil.copy(ROOT / name, house / name)
     (house / "_toc.yml").write_text(TOC)
-    (house / "book/welcome.md").write_text("# Welcome\n\nA {ref}`claim <claim-5-1>`.\n")
+    claim = chapters.book(house)[0].claims[0]
+    (house / "book/welcome.md").write_text(
+        f"# Welcome\n\nA {{ref}}`claim <{claim.anchor}>`.\n\n:::{{claim}} {claim.id}\n:::\n"
+    )
     (house / "book/claims.md").write_text("# Claims\n\n:::{claims-ledger}\n:::\n")
     (house / "tools/install.sh").write_text("")  # all is installed
     sync.main([], house)
@@ -70,7 +73,11 @@ def test_a_sound_book_is_built_once_and_shows_what_has_changed(book):
     done = make(book)
     assert done.returncode == 0, done.stdout + done.stderr
     built = book / PAGE
-    assert 'href="#claim-5-1">Claim 5.1:</a>' in built.read_text()
+    anchor = chapters.book(book)[0].claims[0].anchor
+    assert f'href="#{anchor}">Claim 5.1:</a>' in built.read_text()
+    assert (
+        f"{PAGE.name}#{anchor}" in (built.parents[1] / "book/welcome.html").read_text()
+    )
     before = built.stat().st_mtime_ns
     assert make(book).returncode == 0
     assert built.stat().st_mtime_ns == before

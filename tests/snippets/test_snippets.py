@@ -284,7 +284,7 @@ def test_interrupting_a_kernel_kills_the_process_and_the_kernel_lives(kernel, tm
     [
         (
             "%%raises ValueError\ndef number(x):\n    return int(x)\n\nnumber('a')",
-            '  File "cell", line 4, in <module>\n    number(\'a\')\n'
+            "  File \"cell\", line 4, in <module>\n    number('a')\n"
             '  File "cell", line 2, in number\n    return int(x)\n'
             "ValueError: invalid literal for int() with base 10: 'a'\n",
         ),

@@ -2,8 +2,8 @@
 
 - The title carries the chapter's number, which stands in the file's name.
 - A cell tagged `claim` shows its sentence in a banner above the code that asserts it.
-  The banner has a permanent address, and prose refers to it by its cell, {ref}`claim-03-056`;
-  the number that readers see is drawn. The directive `claim` shows one elsewhere.
+  Its address is made of its cell's id, and prose refers to it with {ref}`claim-03-056`;
+  the number that readers see is drawn. The directive `claim` shows it elsewhere.
 - A claim that is broken with other versions has a note in the margin.
 - A folded cell says what it holds: the set-up, a figure's code, what its title says.
 - A cell that writes a file which is not Python is coloured as what it writes.

@@ -180,7 +180,7 @@ class ClaimsLedger(SphinxDirective):
         text = nodes.paragraph()
         text += link(claim.anchor, claim.label, docname, "ledger-label")
         text += [nodes.Text(" "), *sentence_nodes(claim.sentence)]
-        text += nodes.inline("", claim.kind, classes=["claim-kind"])
+        text += [nodes.Text(" "), nodes.inline("", claim.kind, classes=["claim-kind"])]
         text += version_marks.marks(claim, self.sets)
         if reason := why_not_checked(chapter, claim):
             text += not_checked_nodes(reason, claim, self.sets)

@@ -108,7 +108,9 @@ class ProvedList(SphinxDirective):
         seen: list[str] = []
         for entry in entries:
             seen.append(entry.claim.id)
-            again = f"-{seen.count(entry.claim.id)}" if entry.claim.id in seen[:-1] else ""
+            again = (
+                f"-{seen.count(entry.claim.id)}" if entry.claim.id in seen[:-1] else ""
+            )
             name = f"{self.kind}-{entry.claim.id}{again}"
             row = nodes.list_item("", *self.row(entry), ids=[name])
             row[-1] += [nodes.Text(" "), nodes.reference("", "Link", refid=name)]
