@@ -108,9 +108,8 @@ class ProvedList(SphinxDirective):
         seen: list[str] = []
         for entry in entries:
             seen.append(entry.claim.id)
-            again = (
-                f"-{seen.count(entry.claim.id)}" if entry.claim.id in seen[:-1] else ""
-            )
+            count = seen.count(entry.claim.id)
+            again = f"-{count}" if count > 1 else ""
             name = f"{self.kind}-{entry.claim.id}{again}"
             row = nodes.list_item("", *self.row(entry), ids=[name])
             row[-1] += [nodes.Text(" "), nodes.reference("", "Link", refid=name)]
