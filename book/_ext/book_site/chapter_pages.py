@@ -189,6 +189,7 @@ class ShownClaim(SphinxDirective):
         text = nodes.paragraph("", "", label, nodes.Text(" "), classes=["claim-text"])
         text += sentence_nodes(claim.sentence)
         _, code = chapters.split_claim(chapter.cells[claim.cell].source)
+        code = re.sub(r"# Answer: .*\n", "", code)
         block = nodes.literal_block(code, code, language="python")
         return nodes.container("", text, block, classes=["claim"])
 
