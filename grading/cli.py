@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import re
 import secrets
 import signal
 import sys
@@ -12,11 +11,12 @@ import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 
-from grading import batch, probe, sandbox, shards, similar, submissions
+from grading import batch, probe, sandbox, shards, submissions
+from grading.assignment import Assignment
 from grading.author import masters, questions
+from grading.batch import Graded
 from grading.parallel import ENDS
 from grading.reports import marking, marks, pages, roster
-from grading.submissions import Submission
 from tools import machine
 from tools.model import files
 from tools.model.chapters import ROOT
@@ -24,7 +24,6 @@ from tools.model.errors import UserError, command
 
 OUT = "grades"
 SEED_FILE = "seed.txt"
-COLAB = re.compile(r"https://colab\.research\.google\.com/(?:drive|github)/[\w./%+@-]+")
 ASSIGNMENTS = ROOT / "assignments"
 
 
@@ -55,11 +54,6 @@ def results(options: argparse.Namespace, assignment: str) -> Path:
             "Fix: name another folder with --out."
         )
     return out
-
-
-def find(options: argparse.Namespace, assignment: str, out: Path) -> list[Submission]:
-    """The submissions, called as an earlier run has called them."""
-    return submissions.find(options.submissions, assignment, *batch.known(out))
 
 
 def add_grade(commands) -> None:
@@ -126,9 +120,12 @@ def grade(options: argparse.Namespace) -> int:
     path = masters.find_master(options.assignment)
     out = results(options, path.stem)
     people = roster.read(options.roster) if options.roster else None
-    if options.shard:
-        check_secret(out, options.seed)
-    found = find(options, path.stem, out)
+    if options.shard and not options.seed and not (out / SEED_FILE).exists():
+        raise UserError(
+            "--shard: each part would draw its own hidden inputs. Fix: name the same "
+            "secret for all parts with --seed."
+        )
+    found = submissions.find(options.submissions, path.stem)
     batch.check_same_class(out, found)
     probe.check()
     assignment = masters.build(path)
@@ -141,10 +138,8 @@ def grade(options: argparse.Namespace) -> int:
         total_seconds=options.total_seconds,
         memory_bytes=int(options.memory_gib * 2**30),
     )
-    progress(bounds())
     jobs = options.jobs or machine.workers(limits.memory_bytes)
-    if not options.jobs and jobs < machine.cores():
-        progress(f"{jobs} at a time: each may take {options.memory_gib:g} GiB.")
+    progress(f"{bounds()}; {jobs} at a time")
     part = options.shard.of(found) if options.shard else found
     work = (part, assignment, out, limits, seed(out, options.seed), jobs)
     try:
@@ -164,6 +159,14 @@ def grade(options: argparse.Namespace) -> int:
     for name in batch.remove_stale(out, found):
         progress(f"{name}: no longer there, its results are removed")
     chosen = pages.Options(people, not options.no_extras, options.reveal)
+    report(out, all_graded, assignment, chosen)
+    return 0
+
+
+def report(
+    out: Path, all_graded: list[Graded], assignment: Assignment, chosen: pages.Options
+) -> None:
+    """Write the reports, and say what is to be looked at and where they lie."""
     standings, lines = pages.write(out, all_graded, assignment, chosen)
     for line in lines:
         progress(line)
@@ -173,7 +176,6 @@ def grade(options: argparse.Namespace) -> int:
         f"{len(scores)} {many}, {sum(scores) / len(scores):.1f} of "
         f"{assignment.points:g} points on average: {out / 'summary.html'}"
     )
-    return 0
 
 
 def progress(line: str) -> None:
@@ -182,7 +184,7 @@ def progress(line: str) -> None:
 
 
 def bounds() -> str:
-    """What bounds the memory of a submission here, in a line."""
+    """What bounds the memory of a submission here, in words."""
     if sandbox.scope():
         return "bounds: the kernel bounds memory and processes of a submission"
     return (
@@ -229,20 +231,6 @@ def seed(out: Path, given: str | None) -> str:
     return kept
 
 
-def check_secret(out: Path, given: str | None) -> None:
-    """See that all parts of a folder draw the same hidden inputs.
-
-    Raises:
-        UserError: there is no secret yet, so each part would draw its own.
-    """
-    if not given and not (out / SEED_FILE).exists():
-        raise UserError(
-            f"--shard: there is no secret in {out / SEED_FILE}, so each part would "
-            "draw its own hidden inputs. Fix: name the same secret for all parts with "
-            "--seed, or write that file first."
-        )
-
-
 def add_mark(commands) -> None:
     """The command `mark`."""
     parser = commands.add_parser(
@@ -263,7 +251,7 @@ def mark(options: argparse.Namespace) -> int:
     """Serve the page to mark on until Ctrl-C."""
     path = masters.find_master(options.assignment)
     out = results(options, path.stem)
-    found = find(options, path.stem, out)
+    found = submissions.find(options.submissions, path.stem)
     batch.check_same_class(out, found)
     out.mkdir(parents=True, exist_ok=True)
     server, address = marking.server(marking.Marking(found, masters.build(path), out))
@@ -298,23 +286,15 @@ def add_assign(commands) -> None:
         default=ASSIGNMENTS,
         help="where to (default: assignments)",
     )
-    parser.add_argument(
-        "--colab",
-        metavar="ADDRESS",
-        help="where Colab opens a notebook of your own, as your browser shows it, for "
-        "its Open in Colab link (default: no link, but in the book's own)",
-    )
     parser.set_defaults(run=assign)
 
 
 def assign(options: argparse.Namespace) -> int:
     """Make the students' notebooks."""
     named = [masters.find_master(name) for name in options.masters]
-    paths = named or masters.master_paths()
-    links = {path: link(path, options.colab, len(paths)) for path in paths}
     changed = 0
-    for path in paths:
-        assignment = masters.build(path, opens=links[path])
+    for path in named or masters.master_paths():
+        assignment = masters.build(path)
         target = options.to / assignment.file_name
         text = masters.dumps(assignment.student)
         old = target.read_text(encoding="utf-8") if target.exists() else ""
@@ -328,7 +308,7 @@ def assign(options: argparse.Namespace) -> int:
             print(f"{target.name}: not what its master makes. Fix: make assignments.")
         else:
             write(target, text)
-            print(f"{target.name}: made from its master{said(path, links[path])}.")
+            print(f"{target.name}: made from its master.")
     if not named and options.to == ASSIGNMENTS:
         changed += questions.write_tables(options.check)
     return int(options.check and changed > 0)
@@ -340,42 +320,11 @@ def write(path: Path, text: str) -> None:
     files.write_text(path, text)
 
 
-def link(path: Path, given: str | None, count: int) -> str:
-    """Where Colab opens the notebook of a master.
-
-    Args:
-        path: the master.
-        given: the address, if it was said.
-        count: of the masters.
-
-    Raises:
-        UserError: Colab has no such address, or there are several masters.
-    """
-    if given is None:
-        return masters.colab(path)
-    address = re.split("[?#]", given)[0]
-    if not COLAB.fullmatch(address) or count > 1:
-        raise UserError(
-            f"--colab {given!r}: not where Colab opens a notebook. Fix: open it there, "
-            "copy the address that your browser shows, and name its master alone."
-        )
-    return address
-
-
-def said(path: Path, link: str) -> str:
-    """What became of the link, if a teacher has to know."""
-    if link == masters.colab(path) and link:
-        return ""
-    if not link:
-        return "; it has no Open in Colab link, unless --colab says where it will lie"
-    return f"; Open in Colab leads to {link}"
-
-
 def commands() -> argparse.ArgumentParser:
     """What the command line may say."""
     parser = argparse.ArgumentParser(prog="python -m grading", description=main.__doc__)
     added = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (add_grade, add_mark, add_assign, similar.add_code):
+    for add in (add_grade, add_mark, add_assign):
         add(added)
     return parser
 

@@ -7,9 +7,7 @@ the snippets and the public tests, the address on Colab, and a canonical form.
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import dataclasses
 import io
 import json
 import re
@@ -23,6 +21,7 @@ import jupytext
 import nbformat
 import yaml
 
+from grading import runner
 from grading.assignment import PLACEHOLDER, Assignment, Question
 from grading.author import about
 from tools.model import address
@@ -45,28 +44,20 @@ FOLDED = {  # on Colab, in JupyterLab and on the book's site
 CHECKS = "# >>> checks"
 CLASS = "\n\n\nclass "  # what follows a hidden test, for all hidden tests of a question
 SECRETS = re.compile(r"(?i)#\s*(?:BEGIN|END)\s+(?:SOLUTION|TESTS?)|#\s*SOLUTION")
-# What otter-grader reads of a solution: whole lines, and the ends of lines.
+# What otter-grader leaves in a solution: a prompt, which is the starter's, and marks.
 PROMPT = re.compile(
     r"(?ms)^[ \t]*(\"\"\"|\'\'\')[ \t]*# BEGIN PROMPT[ \t]*$"
     r".*?\1[ \t]*# END PROMPT[ \t]*(?:\n|\Z)",
 )
-MARK_LINE = re.compile(
-    r"(?m)^[ \t]*#[ \t]*(?:BEGIN|END)[ \t]+(?:SOLUTION(?:[ \t]+NO[ \t]+PROMPT)?|IGNORE)"
-    r"[ \t]*(?:\n|\Z)"
-)
-MARK_END = re.compile(
-    r"(?m)[ \t]*#[ \t]*(?:SOLUTION(?:[ \t]+NO[ \t]+PROMPT)?|SEED|IGNORE)[ \t]*$"
-)
-MARKS = re.compile(
-    r"#[ \t]*(?:BEGIN|END)[ \t]+(?:PROMPT|SOLUTION|TESTS?|IGNORE|QUESTION)"
-)
+MARK = r"#[ \t]*(?:BEGIN |END )?(?:SOLUTION(?: NO PROMPT)?|IGNORE|SEED)[ \t]*"
+MARKS = re.compile(rf"(?m)^[ \t]*{MARK}(?:\n|\Z)|[ \t]*{MARK}$")
 CONFIG = """# ASSIGNMENT CONFIG
 init_cell: false
 check_all_cell: false
 export_cell: false
 generate: false
 run_tests: false
-show_question_points: true
+show_question_points: false
 python_version: "3.11"
 tests: {files: true, ok_format: false}"""
 # The tests go into a folder of their own: a student may have one called `tests`.
@@ -127,14 +118,12 @@ def colab(path: Path, root: Path = ROOT) -> str:
     return address.repository(root).colab(f"assignments/{path.stem}.ipynb")
 
 
-def build(path: Path, root: Path = ROOT, opens: str | None = None) -> Assignment:
+def build(path: Path, root: Path = ROOT) -> Assignment:
     """Make an assignment from its master.
 
     Args:
-        path: the master.
+        path: the master. The notebooks of the book's own have a link to Colab.
         root: the repository's folder.
-        opens: where Colab opens the students' notebook; "" for a notebook without a
-            link. If it is not given, the book's own masters have one.
 
     Raises:
         UserError: the master is broken; the message names the place and the fix.
@@ -144,10 +133,9 @@ def build(path: Path, root: Path = ROOT, opens: str | None = None) -> Assignment
             f"{path.name}: not an assignment's name. "
             "Fix: call it N-slug.md, in lower case with hyphens."
         )
-    opens = colab(path, root) if opens is None else opens
-    master = _with_settings(read(path))
-    questions = _questions(path, master, root)
-    about.take_out(path, master)
+    master = read(path)
+    questions = about.read(path, master, root)
+    about.write_lines(master, questions)
     parts = _otter(path, master, _take_classes(path, master))
     set_up = _set_up_cell(path, parts["student"], parts["public_tests"], root)
     for kind in ("student", "solution"):
@@ -157,20 +145,13 @@ def build(path: Path, root: Path = ROOT, opens: str | None = None) -> Assignment
                 cell.source = set_up
                 cell.metadata = nbformat.from_dict(FOLDED)
         _finish(notebook, questions)
-    _unmark(path, parts["solution"])
+    _unmark(parts["solution"])
     _refuse_secrets(path, parts["student"])
     title = parts["student"].cells[0].source.partition("\n")[0].removeprefix("# ")
-    points = {
-        name: sum(_points(path, name, text)) for name, text in parts["tests"].items()
-    }
-    questions = [
-        dataclasses.replace(one, points=points.get(one.name, one.points))
-        for one in questions
-    ]
     assignment = Assignment(path.stem, title, questions, **parts)
+    _check_points(path, assignment)
     for notebook in (assignment.student, assignment.solution):
-        about.put_in(notebook, questions)
-        _put_head(notebook, assignment, opens)
+        _put_head(notebook, assignment, colab(path, root))
     return assignment
 
 
@@ -180,7 +161,7 @@ def questions(path: Path, root: Path = ROOT) -> list[Question]:
     Raises:
         UserError: the master is broken.
     """
-    return _questions(path, read(path), root)
+    return about.read(path, read(path), root)
 
 
 def dumps(notebook: nbformat.NotebookNode) -> str:
@@ -217,46 +198,6 @@ def read(path: Path) -> nbformat.NotebookNode:
     return master
 
 
-def _with_settings(master: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A master with otter-grader's settings before its first cell."""
-    master.cells.insert(0, nbformat.v4.new_raw_cell(CONFIG))
-    master.metadata = nbformat.from_dict(METADATA)
-    return master
-
-
-def _questions(path: Path, master: nbformat.NotebookNode, root: Path) -> list[Question]:
-    """The questions of a master, in order."""
-    found: list[Question] = []
-    for index, cell in enumerate(master.cells):
-        if cell.cell_type != "raw" or not cell.source.startswith("# BEGIN QUESTION"):
-            continue
-        try:
-            config = yaml.safe_load(cell.source) or {}
-            name = config["name"]
-        except (yaml.YAMLError, KeyError, TypeError):
-            raise UserError(
-                f"{path}: a question has no name ({cell.source!r}). "
-                "Fix: write `name: q1` below `# BEGIN QUESTION`."
-            ) from None
-        if name in {one.name for one in found}:
-            raise UserError(
-                f"{path}: two questions are called {name}. Fix: rename one."
-            )
-        words = "".join(cell.source for cell in master.cells[index + 1 : index + 2])
-        words = words.strip().partition("\n")[0]
-        title = re.sub(r"[*_`#]", "", words).strip()
-        found.append(
-            Question(
-                name,
-                title,
-                bool(config.get("manual")),
-                float(config.get("points", 0)),
-                **about.read(path, config, root),
-            )
-        )
-    return found
-
-
 def _take_classes(path: Path, master: nbformat.NotebookNode) -> dict[str, str]:
     """Take the classes out of hidden tests, in place: otter-grader loses them.
 
@@ -266,7 +207,7 @@ def _take_classes(path: Path, master: nbformat.NotebookNode) -> dict[str, str]:
     taken: dict[str, str] = {}
     name = ""
     for cell in master.cells:
-        if cell.cell_type == "raw" and cell.source.startswith("# BEGIN QUESTION"):
+        if cell.cell_type == "raw" and cell.source.startswith(about.BEGIN):
             name = yaml.safe_load(cell.source)["name"]
         if cell.cell_type == "code" and "# END TEST CONFIG" in cell.source:
             cell.source, found, text = cell.source.partition(CLASS)
@@ -285,6 +226,8 @@ def _otter(path: Path, master: nbformat.NotebookNode, classes: dict[str, str]) -
 
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder, f"{path.stem}.ipynb"), Path(folder, "made")
+        master.cells.insert(0, nbformat.v4.new_raw_cell(CONFIG))
+        master.metadata = nbformat.from_dict(METADATA)
         nbformat.write(master, source)
         try:
             with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
@@ -321,42 +264,29 @@ def _otter(path: Path, master: nbformat.NotebookNode, classes: dict[str, str]) -
 
 def _tidy(path: Path, folder: Path) -> None:
     """Break long lines of test files: a failed check shows its line to the student."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "ruff",
-            "format",
-            "--isolated",
-            "--no-cache",
-            "-q",
-            folder,
-        ],
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--no-cache", "-q"]
+    done = subprocess.run([*command, folder], capture_output=True, text=True)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise UserError(f"{path}: ruff cannot format its tests ({reason}).")
 
 
-def _points(path: Path, name: str, text: str) -> list[float]:
-    """The points of each test in a test file, from its text: nothing is executed."""
-    points = []
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef):
-            value = next(
-                keyword.value.value
-                for keyword in node.decorator_list[0].keywords
-                if keyword.arg == "points"
+def _check_points(path: Path, assignment: Assignment) -> None:
+    """See that the points of a question are those of its tests together.
+
+    Raises:
+        UserError: they are not.
+    """
+    for question in assignment.questions:
+        if question.manual:
+            continue
+        tests = runner.load_tests(assignment, question.name).test_cases
+        points = sum(test.points for test in tests)
+        if points != question.points:
+            raise UserError(
+                f"{path}: {question.name} has {question.points:g} points, and its tests "
+                f"have {points:g} together. Fix: write the same into both."
             )
-            if value is None:
-                raise UserError(
-                    f"{path}: {node.name} of {name} has no points. "
-                    "Fix: write `points: 1` into its TEST CONFIG."
-                )
-            points.append(float(value))
-    return points
 
 
 def _set_up_cell(
@@ -432,25 +362,11 @@ def _put_head(
     first.source = "\n\n".join(filter(None, parts))
 
 
-def _unmark(path: Path, notebook: nbformat.NotebookNode) -> None:
-    """Take otter-grader's marks out of the solutions, in place, and all prompts.
-
-    Raises:
-        UserError: a cell's mark is not where otter-grader knows it.
-    """
+def _unmark(notebook: nbformat.NotebookNode) -> None:
+    """Take otter-grader's marks and all prompts out of the solutions, in place."""
     for cell in notebook.cells:
-        if cell.cell_type != "code" or CHECKS in cell.source:
-            continue
-        source = cell.source
-        for pattern in (PROMPT, MARK_LINE, MARK_END):
-            source = pattern.sub("", source)
-        cell.source = source.strip("\n")
-        if match := MARKS.search(cell.source):
-            raise UserError(
-                f"{path}: {match[0]!r} is left in the solutions, in the cell that "
-                f"starts with {cell.source[:40]!r}. "
-                "Fix: give it a line of its own, and its END the same."
-            )
+        if cell.cell_type == "code" and CHECKS not in cell.source:
+            cell.source = MARKS.sub("", PROMPT.sub("", cell.source)).strip("\n")
 
 
 def _refuse_secrets(path: Path, notebook: nbformat.NotebookNode) -> None:

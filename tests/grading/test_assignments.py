@@ -12,13 +12,14 @@ import sys
 from pathlib import Path
 
 import class_factory
+import gates
 import nbclient
 import nbformat
 import pytest
 
 from grading import runner, sandbox
 from grading.assignment import Assignment
-from grading.author import about, gates, masters
+from grading.author import about, masters
 from tools.model import chapters
 from tools.model.chapters import ROOT
 
