@@ -11,6 +11,8 @@ import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
+
 from grading import batch, probe, sandbox, shards, submissions
 from grading.assignment import Assignment
 from grading.author import masters, questions
@@ -201,9 +203,9 @@ def ends_on_signals() -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = {number: signal.getsignal(number) for number in ENDS}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(number, end)
+    before = {number: old for number, old in before.items() if old != signal.SIG_IGN}
+    for number in before:  # what nohup has ignored stays so
+        signal.signal(number, end)
     try:
         yield
     finally:
@@ -272,9 +274,6 @@ def add_assign(commands) -> None:
         description="Make the students' notebooks from the masters.",
     )
     parser.add_argument(
-        "--check", action="store_true", help="only report, change nothing"
-    )
-    parser.add_argument(
         "--solutions",
         type=files.home,
         help="also write the solutions, into this folder",
@@ -292,32 +291,23 @@ def add_assign(commands) -> None:
 def assign(options: argparse.Namespace) -> int:
     """Make the students' notebooks."""
     named = [masters.find_master(name) for name in options.masters]
-    changed = 0
     for path in named or masters.master_paths():
         assignment = masters.build(path)
-        target = options.to / assignment.file_name
-        text = masters.dumps(assignment.student)
-        old = target.read_text(encoding="utf-8") if target.exists() else ""
-        if options.solutions and not options.check:
-            solution = masters.dumps(assignment.solution)
-            write(options.solutions / assignment.file_name, solution)
-        if text == old:
-            continue
-        changed += 1
-        if options.check:
-            print(f"{target.name}: not what its master makes. Fix: make assignments.")
-        else:
-            write(target, text)
-            print(f"{target.name}: made from its master.")
+        write(options.to / assignment.file_name, assignment.student)
+        if options.solutions:
+            write(options.solutions / assignment.file_name, assignment.solution)
     if not named and options.to == ASSIGNMENTS:
-        changed += questions.write_tables(options.check)
-    return int(options.check and changed > 0)
+        questions.write_tables()
+    return 0
 
 
-def write(path: Path, text: str) -> None:
-    """Write a notebook, and its folder where there is none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files.write_text(path, text)
+def write(path: Path, notebook: nbformat.NotebookNode) -> None:
+    """Write a notebook if it has changed, and its folder where there is none."""
+    text = masters.dumps(notebook)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write_text(path, text)
+        print(f"{path}: made from its master.")
 
 
 def commands() -> argparse.ArgumentParser:

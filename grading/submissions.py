@@ -115,7 +115,7 @@ def _without_notebook(folder: Path, known: set[str]) -> dict[Path, str]:
         if path.is_symlink():
             problem = "this is a link"
         elif path.is_dir():
-            names = [text.file_name(name)[:60] for name in sorted(os.listdir(path))]
+            names = sorted(text.file_name(one.name)[:60] for one in path.iterdir())
             more = ["..."] if len(names) > MAX_LISTED else []
             inside = ", ".join(names[:MAX_LISTED] + more) or "it is empty"
             problem = f"there is no notebook (*{ENDING}) in it: {inside}"

@@ -284,7 +284,7 @@ def _check_points(path: Path, assignment: Assignment) -> None:
         points = sum(test.points for test in tests)
         if points != question.points:
             raise UserError(
-                f"{path}: {question.name} has {question.points:g} points, and its tests "
+                f"{path}: {question.name} has {question.points:g} points, its tests "
                 f"have {points:g} together. Fix: write the same into both."
             )
 
