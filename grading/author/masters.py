@@ -92,23 +92,19 @@ def find_master(name: str, root: Path = ROOT) -> Path:
         root: the repository's folder.
 
     Raises:
-        UserError: there is no such master, or more than one.
+        UserError: there is no such master.
     """
     path = Path(name).expanduser()
     if path.suffix == ".md" and path.is_file():
         return path
-    found = [
-        path
-        for path in master_paths(root)
-        if path.stem == name or path.stem.split("-")[0] == name
-    ]
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(path.stem for path in master_paths(root))
-    raise UserError(
-        f"no assignment {name!r}. Fix: name one of {known}, "
-        "or give the path of your own master."
-    )
+    masters = {path.stem: path for path in master_paths(root)}
+    masters |= {stem.split("-")[0]: masters[stem] for stem in list(masters)}
+    if name not in masters:
+        raise UserError(
+            f"no assignment {name!r}. Fix: name one of {', '.join(masters)}, "
+            "or give the path of your own master."
+        )
+    return masters[name]
 
 
 def colab(path: Path, root: Path = ROOT) -> str:
@@ -141,7 +137,7 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
     for kind in ("student", "solution"):
         notebook = parts[kind]
         for cell in notebook.cells:
-            if cell.cell_type == "code" and CHECKS in cell.source:
+            if CHECKS in cell.source:
                 cell.source = set_up
                 cell.metadata = nbformat.from_dict(FOLDED)
         _finish(notebook, questions)
@@ -151,17 +147,8 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
     assignment = Assignment(path.stem, title, questions, **parts)
     _check_points(path, assignment)
     for notebook in (assignment.student, assignment.solution):
-        _put_head(notebook, assignment, colab(path, root))
+        _put_head(notebook, colab(path, root), about.summary(assignment))
     return assignment
-
-
-def questions(path: Path, root: Path = ROOT) -> list[Question]:
-    """The questions of a master, with what it says of them; nothing is made.
-
-    Raises:
-        UserError: the master is broken.
-    """
-    return about.read(path, read(path), root)
 
 
 def dumps(notebook: nbformat.NotebookNode) -> str:
@@ -181,10 +168,9 @@ def read(path: Path) -> nbformat.NotebookNode:
     Raises:
         UserError: it can't be read, or does not start with a title.
     """
+    text = path.read_text(encoding="utf-8")
     try:
-        master = jupytext.reads(path.read_text(encoding="utf-8"), fmt="md:myst")
-    except OSError:
-        raise
+        master = jupytext.reads(text, fmt="md:myst")
     except Exception as error:  # jupytext has no error of its own
         reason = " ".join(str(error).split())[:200]
         raise UserError(
@@ -239,36 +225,33 @@ def _otter(path: Path, master: nbformat.NotebookNode, classes: dict[str, str]) -
                 "Fix: see CONTRIBUTING.md, Assignments."
             ) from None
 
-        def tests(kind: str) -> dict[str, str]:
-            folder = made / kind / "tests"
-            for name, text in classes.items() if kind == "autograder" else ():
-                with Path(folder, f"{name}.py").open("a", encoding="utf-8") as file:
-                    file.write(text)
-            _tidy(path, folder)
-            return {
-                test.stem: test.read_text(encoding="utf-8")
-                for test in sorted(folder.glob("*.py"))
+        for name, text in classes.items():
+            with (made / "autograder/tests" / f"{name}.py").open("a") as file:
+                file.write(text)
+        # A failed check shows its line to the student: long ones are broken.
+        command = ["ruff", "format", "--isolated", "--no-cache", "-q"]
+        command = [sys.executable, "-m", *command, *made.glob("*/tests")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            reason = " ".join(done.stderr.split())[-200:]
+            raise UserError(f"{path}: ruff can't format its tests ({reason}).")
+        kinds = {"tests": "autograder", "public_tests": "student"}
+        tests = {
+            kind: {
+                test.stem: test.read_text() for test in made.glob(f"{name}/tests/*.py")
             }
-
+            for kind, name in kinds.items()
+        }
         return {
             "student": nbformat.read(made / "student" / source.name, 4),
             "solution": nbformat.read(made / "autograder" / source.name, 4),
-            "tests": tests("autograder"),
+            "tests": dict(sorted(tests["tests"].items())),
             "public_tests": {
                 name: text
-                for name, text in tests("student").items()
+                for name, text in sorted(tests["public_tests"].items())
                 if "@test_case" in text
             },
         }
-
-
-def _tidy(path: Path, folder: Path) -> None:
-    """Break long lines of test files: a failed check shows its line to the student."""
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--no-cache", "-q"]
-    done = subprocess.run([*command, folder], capture_output=True, text=True)
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise UserError(f"{path}: ruff cannot format its tests ({reason}).")
 
 
 def _check_points(path: Path, assignment: Assignment) -> None:
@@ -293,18 +276,14 @@ def _set_up_cell(
     path: Path, notebook: nbformat.NotebookNode, tests: dict[str, str], root: Path
 ) -> str:
     """The set-up cell: snippets, then the public tests, then otter-grader."""
-    found = [
-        cell.source
-        for cell in notebook.cells
-        if cell.cell_type == "code" and CHECKS in cell.source
-    ]
-    if len(found) != 1:
+    places = [cell.source for cell in notebook.cells if CHECKS in cell.source]
+    if len(places) != 1:
         raise UserError(
-            f"{path}: {len(found)} cells hold the line `{CHECKS}`. "
+            f"{path}: {len(places)} cells hold the line `{CHECKS}`. "
             "Fix: write it, and `# <<<` below it, at the end of the set-up cell."
         )
     place = f"{path.name}, set-up cell"
-    before, _, after = found[0].partition(f"{CHECKS}\n# <<<")
+    before, _, after = places[0].partition(f"{CHECKS}\n# <<<")
     source = sync.insert_snippets(before, place, root) + CHECKS
     for module in ("importlib.util", "pathlib", "subprocess", "sys", "tempfile"):
         source += f"\nimport {module}"
@@ -324,42 +303,28 @@ def _finish(notebook: nbformat.NotebookNode, questions: list[Question]) -> None:
         notebook: the students', or the solutions.
         questions: of the master.
     """
-    cells = []
-    manual = iter([one.name for one in questions if one.manual])
-    answered = None  # the manual question whose answer comes next
+    manual = iter([question.name for question in questions if question.manual])
+    answered = ""  # the manual question whose answer comes next
     for cell in notebook.cells:
         cell.source = cell.source.removeprefix("<!-- END QUESTION -->").strip()
-        if not cell.source:
-            continue
         if cell.source.startswith("<!-- BEGIN QUESTION -->"):
             cell.source = cell.source.removeprefix("<!-- BEGIN QUESTION -->").lstrip()
             answered = next(manual)
         if cell.source == OTTER_PLACEHOLDER:
-            mark = ANSWER.format(question=answered)
-            cell.source = f"{mark}\n{PLACEHOLDER}"
-        cells.append(cell)
-    notebook.cells = cells
-    for index, cell in enumerate(cells):
-        cell.id = f"cell-{index + 1}"
+            cell.source = f"{ANSWER.format(question=answered)}\n{PLACEHOLDER}"
+    notebook.cells = [cell for cell in notebook.cells if cell.source]
+    for number, cell in enumerate(notebook.cells, start=1):
+        cell.id = f"cell-{number}"
         if "cellView" not in cell.metadata:
             cell.metadata = {}
 
 
-def _put_head(
-    notebook: nbformat.NotebookNode, assignment: Assignment, opens: str
-) -> None:
-    """Write where to open it below the title, in place, and last how large it is.
-
-    Args:
-        notebook: the students', or the solutions.
-        assignment: that it is of.
-        opens: where Colab opens it; "" for a notebook without a link.
-    """
+def _put_head(notebook: nbformat.NotebookNode, opens: str, size: str) -> None:
+    """Write where Colab opens it below the title, and last how large it is."""
     first = notebook.cells[0]
     title, _, rest = first.source.partition("\n")
     link = f"**[Open in Colab]({opens})**" if opens else ""
-    parts = [title, link, rest.strip(), about.summary(assignment)]
-    first.source = "\n\n".join(filter(None, parts))
+    first.source = "\n\n".join(filter(None, (title, link, rest.strip(), size)))
 
 
 def _unmark(notebook: nbformat.NotebookNode) -> None:

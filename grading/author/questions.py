@@ -19,7 +19,7 @@ def tables(root: Path = ROOT) -> str:
     lines.append("|---|---|---|---|---|---|")
     testing: dict[int, list[str]] = {}  # the questions that test each chapter
     for path in masters.master_paths(root):
-        questions = masters.questions(path, root)
+        questions = about.read(path, masters.read(path), root)
         core = [one for one in questions if not one.extra]
         extras = [one for one in questions if one.extra]
         size = f": {about.size(extras)}" if extras else ""
