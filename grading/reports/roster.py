@@ -91,8 +91,8 @@ def match(
 def _keys(person: Person) -> list[set[str]]:
     """What tells a person: by number, by mail and by name, each in a space's frame."""
     words = flat(person.name).split()
-    names = {"".join(words)}  # as Canvas writes them
-    names |= {" ".join(words[start:] + words[:start]) for start in range(len(words))}
+    orders = [words[start:] + words[:start] for start in range(len(words))]
+    names = {glue.join(order) for order in orders for glue in (" ", "")}  # "": Canvas
     login = flat(person.mail.partition("@")[0])
     mails = {flat(person.mail)} | ({login} - set(words))  # a first name alone is none
     kinds = ({flat(person.number)}, mails, names)

@@ -47,7 +47,7 @@ def read(path: Path, needed: tuple[str, ...]) -> list[tuple[int, dict[str, str]]
         needed: columns that it must have.
 
     Returns:
-        The line on which each row ends, and its fields by the columns' lower-case
+        The line on which each row starts, and its fields by the columns' lower-case
         names.
 
     Raises:
@@ -62,21 +62,22 @@ def read(path: Path, needed: tuple[str, ...]) -> list[tuple[int, dict[str, str]]
     delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
     lines = io.StringIO(text, newline="")
     reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
-    rows = []
+    rows, line = [], 1
     try:
         names = [name.strip().casefold() for name in reader.fieldnames or ()]
         reader.fieldnames = names
+        line = reader.line_num + 1
         for fields in reader:
             if None in fields or None in fields.values():
                 raise csv.Error("another number of fields than columns")
             if any(field.strip() for field in fields.values()):
                 values = {name: typed(field) for name, field in fields.items()}
-                rows.append((reader.line_num, values))
+                rows.append((line, values))
+            line = reader.line_num + 1
     except csv.Error as error:
         raise UserError(
-            f"{path}, line {reader.line_num}: a double quote is missing or in the "
-            f"wrong place, or a field is missing ({error}). Fix: put quotes around the "
-            "text."
+            f"{path}, line {line}: a double quote is missing or in the wrong place, or "
+            f"a field is missing ({error}). Fix: put quotes around the text."
         ) from None
     if missing := [name for name in needed if name not in names]:
         raise UserError(
