@@ -62,9 +62,8 @@ def add_grade(commands) -> None:
     """The command `grade`."""
     parser = commands.add_parser(
         "grade",
-        help="grade a folder of notebooks",
-        description="Grade a folder of notebooks as downloaded from a learning "
-        "platform. A second run grades only what changed, and takes up the marks.",
+        help="grade a folder of notebooks as downloaded from a learning platform; a "
+        "second run grades only what has changed, and takes up the marks",
     )
     add_place(parser)
     parser.add_argument(
@@ -101,17 +100,17 @@ def add_grade(commands) -> None:
     )
     usual = sandbox.Limits()
     for name, default, text in (
-        ("cell-seconds", usual.cell_seconds, "wall time of a cell"),
-        ("call-seconds", usual.call_seconds, "wall time of a call that a check makes"),
-        ("total-seconds", usual.total_seconds, "wall time of a submission"),
-        ("memory-gib", usual.memory_bytes / 2**30, "memory of a submission"),
+        ("--cell-seconds", usual.cell_seconds, "wall time of a cell"),
+        (
+            "--call-seconds",
+            usual.call_seconds,
+            "wall time of a call that a check makes",
+        ),
+        ("--total-seconds", usual.total_seconds, "wall time of a submission"),
+        ("--memory-gib", usual.memory_bytes / 2**30, "memory of a submission"),
     ):
-        parser.add_argument(
-            f"--{name}",
-            type=float,
-            default=default,
-            help=f"{text} (default: {default:g})",
-        )
+        text = f"{text} (default: {default:g})"
+        parser.add_argument(name, type=float, default=default, help=text)
     parser.set_defaults(run=grade)
 
 
@@ -172,10 +171,12 @@ def report(
     standings, lines = pages.write(out, all_graded, assignment, chosen)
     for line in lines:
         progress(line)
-    scores = [one.score for one in standings if one.graded and one.counts]
-    many = "submission" if len(scores) == 1 else "submissions"
+    counted = [one for one in standings if one.graded and one.counts]
+    mean = sum(one.score for one in counted) / len(counted)
+    many = "submission" if len(counted) == 1 else "submissions"
+    problems = sum(bool(one.problem) for one in counted)
     print(
-        f"{len(scores)} {many}, {sum(scores) / len(scores):.1f} of "
+        f"{len(counted)} {many}, {problems} with a problem, {mean:.1f} of "
         f"{assignment.points:g} points on average: {out / 'summary.html'}"
     )
 
@@ -237,10 +238,8 @@ def add_mark(commands) -> None:
     """The command `mark`."""
     parser = commands.add_parser(
         "mark",
-        help="open the page on which a person marks written answers",
-        description="Open the page on which a person marks written answers: question, "
-        "rubric, model answer, and each student's answer with its pictures. The marks "
-        f"are written into {marks.FILE} beside the results, which `grade` takes up.",
+        help="open the page on which a person marks written answers; the marks are "
+        f"written into {marks.FILE} beside the results, which `grade` takes up",
     )
     add_place(parser)
     parser.add_argument(
@@ -269,22 +268,14 @@ def mark(options: argparse.Namespace) -> int:
 def add_assign(commands) -> None:
     """The command `assign`."""
     parser = commands.add_parser(
-        "assign",
-        help="make the students' notebooks from the masters",
-        description="Make the students' notebooks from the masters.",
-    )
-    parser.add_argument(
-        "--solutions",
-        type=files.home,
-        help="also write the solutions, into this folder",
+        "assign", help="make the students' notebooks from the masters"
     )
     parser.add_argument("masters", nargs="*", help="which (default: all)")
-    parser.add_argument(
-        "--to",
-        type=files.home,
-        default=ASSIGNMENTS,
-        help="where to (default: assignments)",
-    )
+    for name, default, text in (
+        ("--to", ASSIGNMENTS, "where to (default: assignments)"),
+        ("--solutions", None, "also write the solutions, into this folder"),
+    ):
+        parser.add_argument(name, type=files.home, default=default, help=text)
     parser.set_defaults(run=assign)
 
 

@@ -16,7 +16,7 @@ from grading import batch, text
 from grading.assignment import Assignment
 from grading.batch import Graded
 from grading.reports import marks, roster, scores, table
-from grading.reports.marks import Mark, Marks
+from grading.reports.marks import Marks
 from grading.reports.roster import Person
 from grading.reports.scores import Standing
 from grading.runner import QuestionResult
@@ -63,9 +63,6 @@ def plain(name: str) -> str:
     return name.removeprefix("test_").replace("_", " ")
 
 
-TEMPLATES.filters.update(number=number, plain=plain)
-
-
 def titled(question) -> str:
     """A question's title, and whether it is an extra."""
     return f"{question.title} (extra)" if question.extra else question.title
@@ -83,6 +80,9 @@ def hint(question: QuestionResult) -> str:
     return LOST if kinds <= {"slow", "lost"} else WRONG
 
 
+TEMPLATES.filters.update(number=number, plain=plain, titled=titled, hint=hint)
+
+
 def feedback(
     standing: Standing, assignment: Assignment, given: Marks, options: Options
 ) -> str:
@@ -97,25 +97,7 @@ def feedback(
         options: whether extras count, and whether hidden checks are named.
     """
     graded = standing.graded
-    questions = []
-    for question in graded.result.questions:
-        hidden = [test for test in question.tests if test.hidden]
-        public = [test for test in question.tests if not test.hidden]
-        mark = given.get((graded.submission.student, question.name), Mark())
-        questions.append(
-            {
-                "title": titled(question),
-                "points": standing.points[question.name],
-                "most": question.points,
-                "extra": question.extra,
-                "tests": public + hidden if options.reveal else public,
-                "hidden": [] if options.reveal else hidden,
-                "hint": hint(question),
-                "comment": mark.comment,
-                "answer": graded.answers.get(question.name, ""),
-                "manual": question.manual,
-            }
-        )
+    student = graded.submission.student
     return TEMPLATES.get_template("feedback.html").render(
         title=assignment.title,
         file=text.file_name(graded.submission.path.name),
@@ -123,8 +105,12 @@ def feedback(
         most=assignment.points,
         most_extras=scores.EXTRAS * assignment.points,
         extras=bool(assignment.extras) and options.extras,
-        complete=None not in standing.points.values(),
-        questions=questions,
+        reveal=options.reveal,
+        answers=graded.answers,
+        comments={
+            name: mark.comment for (who, name), mark in given.items() if who == student
+        },
+        questions=graded.result.questions,
         cells=graded.result.cells,
     )
 
@@ -177,7 +163,6 @@ def question_rates(standings: list[Standing], assignment: Assignment) -> list[di
         rates.append(
             {
                 "question": question,
-                "title": titled(question),
                 "share": statistics.mean(known) / question.points if known else None,
                 "graded": len(known),
                 "failed": failed.most_common(),
