@@ -222,7 +222,7 @@ def _otter(path: Path, master: nbformat.NotebookNode, classes: dict[str, str]) -
         except Exception as error:  # otter raises all kinds, some without a class
             raise UserError(
                 f"{path}: otter-grader refuses it ({type(error).__name__}: {error}). "
-                "Fix: see CONTRIBUTING.md, Assignments."
+                "Fix: see CONTRIBUTING.md, A day: an assignment."
             ) from None
 
         for name, text in classes.items():
