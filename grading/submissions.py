@@ -160,8 +160,7 @@ def _name(place: Path, assignment: str, problem: str) -> str:
     """
     *folders, own = place.parts
     stem = own if problem else own[: -len(ENDING)]
-    repeated = rf"(?:^|[\s_-]+){re.escape(assignment)}(?:[\s_-]*\(?\d+\)?)?$"
-    stem = re.sub(repeated, "", stem)
+    stem = re.sub(rf"(?:^|[\s_-]+){re.escape(assignment)}$", "", stem)
     parts = [ADDED.sub("", part) for part in (*folders, stem)]
     return text.file_name(" - ".join(filter(None, parts)) or own).strip() or "_"
 

@@ -175,14 +175,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             length = int(self.headers.get("Content-Length", 0))
             if self._path() != "enter" or not 0 < length <= LARGEST:
                 return self._send(404, "text/plain", "not found")
-            data = json.loads(self.rfile.read(length))
-            if not isinstance(data, dict):
-                raise ValueError
+            data = dict(json.loads(self.rfile.read(length)))
             status, answer = 200, self.marking.enter(data)
-        except (UserError, OSError) as error:
+        except (UserError, OSError, ValueError, TypeError) as error:
             status, answer = 409, {"error": str(error)}
-        except ValueError:
-            status, answer = 400, {"error": "this is no mark."}
         return self._send(status, "application/json", json.dumps(answer))
 
     def _path(self) -> str | None:
