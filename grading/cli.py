@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import re
 import secrets
 import signal
 import sys
@@ -12,11 +11,14 @@ import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 
-from grading import batch, probe, sandbox, shards, similar, submissions
+import nbformat
+
+from grading import batch, probe, sandbox, shards, submissions
+from grading.assignment import Assignment
 from grading.author import masters, questions
+from grading.batch import Graded
 from grading.parallel import ENDS
 from grading.reports import marking, marks, pages, roster
-from grading.submissions import Submission
 from tools import machine
 from tools.model import files
 from tools.model.chapters import ROOT
@@ -24,7 +26,6 @@ from tools.model.errors import UserError, command
 
 OUT = "grades"
 SEED_FILE = "seed.txt"
-COLAB = re.compile(r"https://colab\.research\.google\.com/(?:drive|github)/[\w./%+@-]+")
 ASSIGNMENTS = ROOT / "assignments"
 
 
@@ -57,18 +58,12 @@ def results(options: argparse.Namespace, assignment: str) -> Path:
     return out
 
 
-def find(options: argparse.Namespace, assignment: str, out: Path) -> list[Submission]:
-    """The submissions, called as an earlier run has called them."""
-    return submissions.find(options.submissions, assignment, *batch.known(out))
-
-
 def add_grade(commands) -> None:
     """The command `grade`."""
     parser = commands.add_parser(
         "grade",
-        help="grade a folder of notebooks",
-        description="Grade a folder of notebooks as downloaded from a learning "
-        "platform. A second run grades only what changed, and takes up the marks.",
+        help="grade a folder of notebooks as downloaded from a learning platform; a "
+        "second run grades only what has changed, and takes up the marks",
     )
     add_place(parser)
     parser.add_argument(
@@ -105,17 +100,17 @@ def add_grade(commands) -> None:
     )
     usual = sandbox.Limits()
     for name, default, text in (
-        ("cell-seconds", usual.cell_seconds, "wall time of a cell"),
-        ("call-seconds", usual.call_seconds, "wall time of a call that a check makes"),
-        ("total-seconds", usual.total_seconds, "wall time of a submission"),
-        ("memory-gib", usual.memory_bytes / 2**30, "memory of a submission"),
+        ("--cell-seconds", usual.cell_seconds, "wall time of a cell"),
+        (
+            "--call-seconds",
+            usual.call_seconds,
+            "wall time of a call that a check makes",
+        ),
+        ("--total-seconds", usual.total_seconds, "wall time of a submission"),
+        ("--memory-gib", usual.memory_bytes / 2**30, "memory of a submission"),
     ):
-        parser.add_argument(
-            f"--{name}",
-            type=float,
-            default=default,
-            help=f"{text} (default: {default:g})",
-        )
+        text = f"{text} (default: {default:g})"
+        parser.add_argument(name, type=float, default=default, help=text)
     parser.set_defaults(run=grade)
 
 
@@ -126,9 +121,12 @@ def grade(options: argparse.Namespace) -> int:
     path = masters.find_master(options.assignment)
     out = results(options, path.stem)
     people = roster.read(options.roster) if options.roster else None
-    if options.shard:
-        check_secret(out, options.seed)
-    found = find(options, path.stem, out)
+    if options.shard and not options.seed and not (out / SEED_FILE).exists():
+        raise UserError(
+            "--shard: each part would draw its own hidden inputs. Fix: name the same "
+            "secret for all parts with --seed."
+        )
+    found = submissions.find(options.submissions, path.stem)
     batch.check_same_class(out, found)
     probe.check()
     assignment = masters.build(path)
@@ -141,10 +139,8 @@ def grade(options: argparse.Namespace) -> int:
         total_seconds=options.total_seconds,
         memory_bytes=int(options.memory_gib * 2**30),
     )
-    progress(bounds())
     jobs = options.jobs or machine.workers(limits.memory_bytes)
-    if not options.jobs and jobs < machine.cores():
-        progress(f"{jobs} at a time: each may take {options.memory_gib:g} GiB.")
+    progress(f"{bounds()}; {jobs} at a time")
     part = options.shard.of(found) if options.shard else found
     work = (part, assignment, out, limits, seed(out, options.seed), jobs)
     try:
@@ -164,16 +160,25 @@ def grade(options: argparse.Namespace) -> int:
     for name in batch.remove_stale(out, found):
         progress(f"{name}: no longer there, its results are removed")
     chosen = pages.Options(people, not options.no_extras, options.reveal)
+    report(out, all_graded, assignment, chosen)
+    return 0
+
+
+def report(
+    out: Path, all_graded: list[Graded], assignment: Assignment, chosen: pages.Options
+) -> None:
+    """Write the reports, and say what is to be looked at and where they lie."""
     standings, lines = pages.write(out, all_graded, assignment, chosen)
     for line in lines:
         progress(line)
-    scores = [one.score for one in standings if one.graded and one.counts]
-    many = "submission" if len(scores) == 1 else "submissions"
+    counted = [one for one in standings if one.graded and one.counts]
+    mean = sum(one.score for one in counted) / len(counted)
+    many = "submission" if len(counted) == 1 else "submissions"
+    problems = sum(bool(one.problem) for one in counted)
     print(
-        f"{len(scores)} {many}, {sum(scores) / len(scores):.1f} of "
+        f"{len(counted)} {many}, {problems} with a problem, {mean:.1f} of "
         f"{assignment.points:g} points on average: {out / 'summary.html'}"
     )
-    return 0
 
 
 def progress(line: str) -> None:
@@ -182,7 +187,7 @@ def progress(line: str) -> None:
 
 
 def bounds() -> str:
-    """What bounds the memory of a submission here, in a line."""
+    """What bounds the memory of a submission here, in words."""
     if sandbox.scope():
         return "bounds: the kernel bounds memory and processes of a submission"
     return (
@@ -199,9 +204,9 @@ def ends_on_signals() -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = {number: signal.getsignal(number) for number in ENDS}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(number, end)
+    before = {number: old for number, old in before.items() if old != signal.SIG_IGN}
+    for number in before:  # what nohup has ignored stays so
+        signal.signal(number, end)
     try:
         yield
     finally:
@@ -229,28 +234,12 @@ def seed(out: Path, given: str | None) -> str:
     return kept
 
 
-def check_secret(out: Path, given: str | None) -> None:
-    """See that all parts of a folder draw the same hidden inputs.
-
-    Raises:
-        UserError: there is no secret yet, so each part would draw its own.
-    """
-    if not given and not (out / SEED_FILE).exists():
-        raise UserError(
-            f"--shard: there is no secret in {out / SEED_FILE}, so each part would "
-            "draw its own hidden inputs. Fix: name the same secret for all parts with "
-            "--seed, or write that file first."
-        )
-
-
 def add_mark(commands) -> None:
     """The command `mark`."""
     parser = commands.add_parser(
         "mark",
-        help="open the page on which a person marks written answers",
-        description="Open the page on which a person marks written answers: question, "
-        "rubric, model answer, and each student's answer with its pictures. The marks "
-        f"are written into {marks.FILE} beside the results, which `grade` takes up.",
+        help="open the page on which a person marks written answers; the marks are "
+        f"written into {marks.FILE} beside the results, which `grade` takes up",
     )
     add_place(parser)
     parser.add_argument(
@@ -263,7 +252,7 @@ def mark(options: argparse.Namespace) -> int:
     """Serve the page to mark on until Ctrl-C."""
     path = masters.find_master(options.assignment)
     out = results(options, path.stem)
-    found = find(options, path.stem, out)
+    found = submissions.find(options.submissions, path.stem)
     batch.check_same_class(out, found)
     out.mkdir(parents=True, exist_ok=True)
     server, address = marking.server(marking.Marking(found, masters.build(path), out))
@@ -279,103 +268,44 @@ def mark(options: argparse.Namespace) -> int:
 def add_assign(commands) -> None:
     """The command `assign`."""
     parser = commands.add_parser(
-        "assign",
-        help="make the students' notebooks from the masters",
-        description="Make the students' notebooks from the masters.",
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="only report, change nothing"
-    )
-    parser.add_argument(
-        "--solutions",
-        type=files.home,
-        help="also write the solutions, into this folder",
+        "assign", help="make the students' notebooks from the masters"
     )
     parser.add_argument("masters", nargs="*", help="which (default: all)")
-    parser.add_argument(
-        "--to",
-        type=files.home,
-        default=ASSIGNMENTS,
-        help="where to (default: assignments)",
-    )
-    parser.add_argument(
-        "--colab",
-        metavar="ADDRESS",
-        help="where Colab opens a notebook of your own, as your browser shows it, for "
-        "its Open in Colab link (default: no link, but in the book's own)",
-    )
+    for name, default, text in (
+        ("--to", ASSIGNMENTS, "where to (default: assignments)"),
+        ("--solutions", None, "also write the solutions, into this folder"),
+    ):
+        parser.add_argument(name, type=files.home, default=default, help=text)
     parser.set_defaults(run=assign)
 
 
 def assign(options: argparse.Namespace) -> int:
     """Make the students' notebooks."""
     named = [masters.find_master(name) for name in options.masters]
-    paths = named or masters.master_paths()
-    links = {path: link(path, options.colab, len(paths)) for path in paths}
-    changed = 0
-    for path in paths:
-        assignment = masters.build(path, opens=links[path])
-        target = options.to / assignment.file_name
-        text = masters.dumps(assignment.student)
-        old = target.read_text(encoding="utf-8") if target.exists() else ""
-        if options.solutions and not options.check:
-            solution = masters.dumps(assignment.solution)
-            write(options.solutions / assignment.file_name, solution)
-        if text == old:
-            continue
-        changed += 1
-        if options.check:
-            print(f"{target.name}: not what its master makes. Fix: make assignments.")
-        else:
-            write(target, text)
-            print(f"{target.name}: made from its master{said(path, links[path])}.")
+    for path in named or masters.master_paths():
+        assignment = masters.build(path)
+        write(options.to / assignment.file_name, assignment.student)
+        if options.solutions:
+            write(options.solutions / assignment.file_name, assignment.solution)
     if not named and options.to == ASSIGNMENTS:
-        changed += questions.write_tables(options.check)
-    return int(options.check and changed > 0)
+        questions.write_tables()
+    return 0
 
 
-def write(path: Path, text: str) -> None:
-    """Write a notebook, and its folder where there is none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files.write_text(path, text)
-
-
-def link(path: Path, given: str | None, count: int) -> str:
-    """Where Colab opens the notebook of a master.
-
-    Args:
-        path: the master.
-        given: the address, if it was said.
-        count: of the masters.
-
-    Raises:
-        UserError: Colab has no such address, or there are several masters.
-    """
-    if given is None:
-        return masters.colab(path)
-    address = re.split("[?#]", given)[0]
-    if not COLAB.fullmatch(address) or count > 1:
-        raise UserError(
-            f"--colab {given!r}: not where Colab opens a notebook. Fix: open it there, "
-            "copy the address that your browser shows, and name its master alone."
-        )
-    return address
-
-
-def said(path: Path, link: str) -> str:
-    """What became of the link, if a teacher has to know."""
-    if link == masters.colab(path) and link:
-        return ""
-    if not link:
-        return "; it has no Open in Colab link, unless --colab says where it will lie"
-    return f"; Open in Colab leads to {link}"
+def write(path: Path, notebook: nbformat.NotebookNode) -> None:
+    """Write a notebook if it has changed, and its folder where there is none."""
+    text = masters.dumps(notebook)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write_text(path, text)
+        print(f"{path}: made from its master.")
 
 
 def commands() -> argparse.ArgumentParser:
     """What the command line may say."""
     parser = argparse.ArgumentParser(prog="python -m grading", description=main.__doc__)
     added = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (add_grade, add_mark, add_assign, similar.add_code):
+    for add in (add_grade, add_mark, add_assign):
         add(added)
     return parser
 

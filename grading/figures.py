@@ -23,6 +23,7 @@ MAX_PIXELS = 16_000_000  # a browser needs four bytes for each
 MAX_SHOWN = 4  # pictures of a question
 CHECK = re.compile(r"\bgrader\s*\.\s*check\s*\(")
 KINDS = {"PNG": "image/png", "JPEG": "image/jpeg"}
+PASTED = re.compile(r"data:image/(?:png|jpeg);base64,([\w+/=]+)")  # as Colab does
 
 
 def read(submission: Submission, assignment: Assignment) -> dict[str, list[str]]:
@@ -36,44 +37,44 @@ def read(submission: Submission, assignment: Assignment) -> dict[str, list[str]]
         assignment: names the questions.
     """
     figures: dict[str, list[str]] = {
-        one.name: [] for one in assignment.questions if one.manual
+        question.name: [] for question in assignment.questions if question.manual
     }
     try:
-        cells = [] if submission.problem else submissions.whole_cells(submission.path)
-        sources = [(kind, source) for kind, source, _ in cells]
-        above: list[int] = []  # cells with code since the last question
-        for part in written.parts(sources, assignment):
-            belongs = [part.cell]
-            if part.opens:
-                belongs, above = [*above, part.cell], []
-            elif cells[part.cell][0] == "code":
-                done = CHECK.search(sources[part.cell][1])  # of the question before
-                above = [] if done else [*above, part.cell]
-            for index in belongs if part.question else ():
-                for address in _pictures(cells[index][2]):
-                    shown = figures[part.question]
-                    if address not in shown and len(shown) < MAX_SHOWN:
-                        shown.append(address)
-    except Exception:  # of whatever kind: the report on the file names it
+        cells = [] if submission.problem else submissions.read_cells(submission.path)
+    except submissions.Unreadable:  # the report on the file names it
         return figures
+    sources = [(kind, source) for kind, source, _ in cells]
+    above: list[int] = []  # cells with code since the last question
+    for index, question, opens in written.sections(sources, assignment):
+        kind, source, _ = cells[index]
+        belongs = [index]
+        if opens:
+            belongs, above = [*above, index], []
+        elif kind == "code":
+            above = [] if CHECK.search(source) else [*above, index]
+        for cell in belongs if question else ():
+            for address in _pictures(cells[cell][2], sources[cell][1]):
+                shown = figures[question]
+                if address not in shown and len(shown) < MAX_SHOWN:
+                    shown.append(address)
     return figures
 
 
-def _pictures(cell: dict) -> Iterator[str]:
-    """The pictures among a cell's outputs and attachments, as data URIs."""
+def _pictures(cell: dict, source: str) -> Iterator[str]:
+    """The pictures in a cell's text, outputs and attachments, as data URIs."""
     outputs, attached = cell.get("outputs"), cell.get("attachments")
-    bundles = [
-        output.get("data")
-        for output in (outputs if isinstance(outputs, list) else ())
-        if isinstance(output, dict)
-    ]
-    bundles += attached.values() if isinstance(attached, dict) else ()
+    bundles = list(attached.values()) if isinstance(attached, dict) else []
+    for output in outputs if isinstance(outputs, list) else ():
+        bundles.append(output.get("data") if isinstance(output, dict) else None)
+    texts: list = PASTED.findall(source)
     for bundle in bundles:
-        for kind in KINDS.values() if isinstance(bundle, dict) else ():
-            data = bundle.get(kind)
-            data = "".join(data) if isinstance(data, list) else data
-            if isinstance(data, str) and (address := _address(data)):
-                yield address
+        if isinstance(bundle, dict):
+            texts += [bundle.get(kind) for kind in KINDS.values()]
+    for data in texts:
+        if isinstance(data, list) and all(isinstance(line, str) for line in data):
+            data = "".join(data)
+        if isinstance(data, str) and (address := _address(data)):
+            yield address
 
 
 def _address(text: str) -> str:
@@ -82,9 +83,8 @@ def _address(text: str) -> str:
         return ""
     try:
         data = base64.b64decode(text)
-        with Image.open(
-            io.BytesIO(data), formats=list(KINDS)
-        ) as image:  # reads the header
+        # This reads the header alone.
+        with Image.open(io.BytesIO(data), formats=list(KINDS)) as image:
             width, height, kind = *image.size, KINDS[image.format]
     except Exception:  # Pillow raises all kinds; a broken picture is not shown
         return ""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import gc
 import hashlib
 import json
 import os
 import re
 import stat
 import unicodedata
-from collections.abc import Iterator
 from pathlib import Path
 
 from grading import text, written
@@ -23,19 +21,17 @@ MAX_FILE = 30 * 2**20  # bytes of a notebook; pictures in its outputs count
 MAX_CELL = 2**20  # characters of a code cell
 MAX_CELLS = 1000
 MAX_LISTED = 3  # files that the problem of a folder without a notebook names
-MAX_FOLDER = 110  # bytes of a folder's name, without the number of a second one
+MAX_NAME = 100  # bytes of the name of a folder of results
 ENDING = ".ipynb"
 IGNORED = (".ipynb_checkpoints", "__MACOSX")
 # What learning platforms add to the names of folders and files.
 ADDED = re.compile(r"_assignsubmission_(?:file|onlinetext)_?$")
-# What Windows takes for a device.
-RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 # A picture that was pasted into a text.
 DATA = re.compile(r"""(data:)[\w.+/;=-]{0,80},[^\s"'()<>]{100,}""")
 
 
-class NotOrdinary(Exception):
-    """A folder, a link, a pipe, a device: nothing that holds a notebook."""
+class Unreadable(Exception):
+    """What a file holds can't be read; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +55,7 @@ class Content:
     digest: str = ""  # of all that was read, or of the problem
 
 
-def find(
-    folder: Path,
-    assignment: str,
-    known: dict[str, str] | None = None,
-    kept: dict[str, str] | None = None,
-) -> list[Submission]:
+def find(folder: Path, assignment: str) -> list[Submission]:
     """The submissions in a folder, as downloaded from a learning platform and unpacked.
 
     Whatever can't be read is among them, with its problem; so are other files, folders
@@ -73,10 +64,6 @@ def find(
     Args:
         folder: holds a notebook for each student, or a folder for each student.
         assignment: its name; what the file's name repeats of it is left out.
-        known: the students of an earlier run, by their files' paths below the folder;
-            they keep their names, whoever comes later.
-        kept: the names of their folders of results, in the same way. Without them, two
-            parts of a folder could take the same one.
 
     Raises:
         UserError: there is no such folder, or no notebook in it.
@@ -84,7 +71,7 @@ def find(
     if not folder.is_dir():
         hint = "unpack it first" if folder.is_file() else "see SUBMISSIONS"
         raise UserError(f"{folder}: no such folder. Fix: {hint}.")
-    problems = {path.relative_to(folder): said for path, said in _walk(folder)}
+    problems = _notebooks(folder)
     if Path() in problems:
         raise UserError(f"{folder}: {problems[Path()]}. Fix: see its permissions.")
     if not problems:
@@ -93,166 +80,96 @@ def find(
             "Fix: name the folder with the students' files."
         )
     problems |= _without_notebook(folder, {place.parts[0] for place in problems})
-    places = sorted(problems)
-    students = _students(places, assignment, known or {}, problems)
-    folders = _folders(students, kept or {})
-    return [
-        Submission(name, folder / place, folders[place], str(place), problems[place])
-        for place, name in sorted(students)
-    ]
+    return _named(folder, problems, assignment)
 
 
-def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Each notebook below a folder, and each folder that can't be read, with why.
-
-    Links are not followed. (os.walk would end at a folder nested a thousand deep.)
-    """
-    waiting = [folder]
-    while waiting:
-        current = waiting.pop()
-        try:
-            with os.scandir(current) as entries:
-                inside = [
-                    (Path(one.path), one.is_dir(follow_symlinks=False))
-                    for one in entries
-                    if not _ignored(one.name, top=current == folder)
-                ]
-        except OSError as error:
-            yield current, f"the folder can't be read ({error.strerror})"
-            continue
-        for path, is_folder in inside:
-            if path.name.lower().endswith(ENDING):
-                yield path, ""
-            if is_folder:
-                waiting.append(path)
-
-
-def _ignored(name: str, top: bool) -> bool:
-    """Whether a file or folder is none of a student's: most hidden ones are not.
-
-    Args:
-        name: of the file or folder.
-        top: it lies right in the folder of submissions, where a hidden notebook can be
-            all that a student handed in; `._x` is a Mac's note about the file `x`.
-    """
-    if name in IGNORED or not name.startswith("."):
-        return name in IGNORED
-    if not name.removesuffix(ENDING).strip("."):
-        return False
-    notebook = name.lower().endswith(ENDING) and not name.startswith("._")
-    return not (top and notebook)
-
-
-def _without_notebook(folder: Path, found: set[str]) -> dict[Path, str]:
-    """The other files, folders and links, in which no notebook was found, with why.
-
-    Args:
-        folder: holds the submissions.
-        found: the names in it of what holds a notebook, or can't be read.
-    """
+def _notebooks(folder: Path) -> dict[Path, str]:
+    """Each notebook below a folder, and each folder that can't be read, with why."""
     problems = {}
-    with os.scandir(folder) as entries:
-        for one in entries:
-            if one.name in found or _ignored(one.name, top=True):
-                continue
-            if one.is_symlink():
-                problems[Path(one.name)] = "this is a link"
-            elif one.is_file():
-                problems[Path(one.name)] = f"this is no notebook (*{ENDING})"
-            elif one.is_dir():
-                inside = _listed(Path(one.path))
-                said = f"there is no notebook (*{ENDING}) in it: {inside}"
-                problems[Path(one.name)] = said
+
+    def unreadable(error: OSError) -> None:
+        place = Path(error.filename).relative_to(folder)
+        problems[place] = f"the folder can't be read ({error.strerror})"
+
+    for current, folders, names in os.walk(folder, onerror=unreadable):
+        folders[:] = [name for name in folders if name not in IGNORED]
+        for name in folders + names:
+            # On a Mac, `._x` is a note about the file `x`.
+            if name.lower().endswith(ENDING) and not name.startswith("._"):
+                problems[Path(current, name).relative_to(folder)] = ""
     return problems
 
 
-def _listed(folder: Path) -> str:
-    """Some of what a folder holds, for a message."""
-    try:
-        names = sorted(text.file_name(one.name)[:60] for one in folder.iterdir())
-    except OSError as error:
-        return f"it can't be read ({error.strerror})"
-    more = ["..."] if len(names) > MAX_LISTED else []
-    return ", ".join(names[:MAX_LISTED] + more) or "it is empty"
+def _without_notebook(folder: Path, known: set[str]) -> dict[Path, str]:
+    """The other files, folders and links in a folder, with why they are no notebook.
+
+    Args:
+        folder: holds the submissions.
+        known: the names in it of what holds a notebook, or can't be read.
+    """
+    problems = {}
+    for path in folder.iterdir():
+        if path.name in {*known, *IGNORED} or path.name.startswith("."):
+            continue
+        problem = f"this is no notebook (*{ENDING})"
+        if path.is_symlink():
+            problem = "this is a link"
+        elif path.is_dir():
+            names = sorted(text.file_name(one.name)[:60] for one in path.iterdir())
+            more = ["..."] if len(names) > MAX_LISTED else []
+            inside = ", ".join(names[:MAX_LISTED] + more) or "it is empty"
+            problem = f"there is no notebook (*{ENDING}) in it: {inside}"
+        problems[Path(path.name)] = problem
+    return problems
 
 
-def _students(
-    places: list[Path], assignment: str, known: dict[str, str], problems: dict
-) -> list[tuple[Path, str]]:
-    """Whose each file is: those known from an earlier run first."""
+def _named(
+    folder: Path, problems: dict[Path, str], assignment: str
+) -> list[Submission]:
+    """The submissions, in order of their names, which depend on nothing but the paths.
 
-    def name(place: Path, short: bool) -> str:
-        return _name(place, assignment, short, is_folder=bool(problems[place]))
-
-    shorts = {place: name(place, short=True) for place in places}
-    files = collections.Counter(_same(short) for short in shorts.values())
-    taken: set[str] = set()
-    found = [
-        (place, _free(known[str(place)], taken))
-        for place in places
-        if str(place) in known
-    ]
-    for place, short in shorts.items():
-        if str(place) not in known:
-            alone = files[_same(short)] == 1 and _same(short) not in taken
-            wanted = short if alone else name(place, short=False)
-            found.append((place, _free(wanted, taken)))
-    return found
-
-
-def _folders(students: list[tuple[Path, str]], kept: dict[str, str]) -> dict[Path, str]:
-    """The folder of each student's results: first those that an earlier run made."""
-    taken: set[str] = set()
-    folders = {}
-    for place, name in sorted(students):
-        own, folder = kept.get(str(place), ""), folder_name(name)
-        if own == folder or re.fullmatch(rf"{re.escape(folder)} \(\d+\)", own):
-            folders[place] = _free(own, taken)
-    for place, name in sorted(students):
-        if place not in folders:
-            folders[place] = _free(folder_name(name), taken)
-    return folders
+    Names that are alike get a number from their paths: whoever comes later changes
+    nobody's name to that of somebody else.
+    """
+    names = {place: _name(place, assignment, problems[place]) for place in problems}
+    alike = collections.Counter(folder_name(name).casefold() for name in names.values())
+    submissions = []
+    for place, name in names.items():
+        own, more = folder_name(name), ""
+        if alike[own.casefold()] > 1:
+            more = f" {hashlib.sha256(os.fsencode(place)).hexdigest()[:8]}"
+        submissions.append(
+            Submission(
+                f"{name}{more}",
+                folder / place,
+                f"{own}{more}",
+                str(place),
+                problems[place],
+            )
+        )
+    return sorted(submissions, key=lambda one: one.student)
 
 
-def _name(place: Path, assignment: str, short: bool, is_folder: bool) -> str:
-    """Whose a file is: its folder's name, or its own without the assignment's."""
-    stem = place.name if is_folder else place.stem
-    own = re.sub(rf"[\s_-]*{re.escape(assignment)}(?:[\s_-]*\(?\d+\)?)?$", "", stem)
-    if len(place.parts) == 1 and not is_folder:
-        name = own if short and own else stem
-    else:
-        name = ADDED.sub("", place.parts[0])
-        if not short and len(place.parts) > 1:
-            name = f"{name} - {' - '.join([*place.parts[1:-1], stem])}"
-    return text.file_name(name).strip() or "_"
+def _name(place: Path, assignment: str, problem: str) -> str:
+    """Whose a file is: its path without what platforms and the assignment's name add.
 
-
-def _same(name: str) -> str:
-    """What is equal for names that a person, or a file system, may take for one."""
-    return unicodedata.normalize("NFKC", name).casefold()
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """The name, with a number if it is taken already; then it is taken."""
-    free, number = name, 2
-    while _same(free) in taken:
-        free = f"{name} ({number})"
-        number += 1
-    taken.add(_same(free))
-    return free
+    Args:
+        place: its path below the folder of submissions.
+        assignment: its name.
+        problem: not empty for what is no notebook, but another file or a folder.
+    """
+    *folders, own = place.parts
+    stem = own if problem else own[: -len(ENDING)]
+    stem = re.sub(rf"(?:^|[\s_-]+){re.escape(assignment)}$", "", stem)
+    parts = [ADDED.sub("", part) for part in (*folders, stem)]
+    return text.file_name(" - ".join(filter(None, parts)) or own).strip() or "_"
 
 
 def folder_name(student: str) -> str:
-    """A student's name made safe for a folder, on any file system."""
+    """A student's name made safe and short enough for a folder."""
     name = unicodedata.normalize("NFC", student)
-    name = re.sub(r"[^\w. -]", "_", name).strip(". ") or "_"
-    if RESERVED.fullmatch(name):
-        name = f"_{name}"
-    if len(name.encode()) <= MAX_FOLDER:
-        return name
-    digest = hashlib.sha256(student.encode()).hexdigest()[:8]
-    start = name.encode()[: MAX_FOLDER - 9].decode(errors="ignore").strip(". ")
-    return f"{start}-{digest}"
+    name = re.sub(r"[^\w. -]", "_", name)
+    return name.encode()[:MAX_NAME].decode(errors="ignore").strip(". ") or "_"
 
 
 def read(path: Path, assignment: Assignment) -> Content:
@@ -263,26 +180,17 @@ def read(path: Path, assignment: Assignment) -> Content:
     data = b""
     try:
         data = _bytes(path)
-        problem, cells = _problem(data), []
-        if not problem:
-            cells = _cells(data)
-            if len(cells) > MAX_CELLS:
-                problem = f"the notebook has more than {MAX_CELLS} cells"
-    except NotOrdinary:
-        problem = "this is no ordinary file"
-    except OSError as error:
-        problem = f"the file can't be read ({error.strerror})"
-    except Exception as error:  # UnicodeDecodeError, RecursionError, MemoryError, ...
-        reason = " ".join(str(error).split())[:120] or type(error).__name__
-        problem = f"this is not a notebook ({text.one_line(reason)})"
-    if problem:
-        return unreadable(problem, data)
+        cells = _cells(data)
+    except Unreadable as error:
+        return unreadable(str(error), data)
     code = [
-        Cell(number, _short_enough(source))
-        for number, (kind, source) in enumerate(cells, start=1)
+        Cell(number, source)
+        for number, (kind, source, _) in enumerate(cells, start=1)
         if kind == "code" and source.strip()
     ]
-    short = [(kind, DATA.sub(_shortened, source)) for kind, source in cells]
+    if any(len(cell.source) > MAX_CELL for cell in code):
+        return unreadable(f"a code cell has more than {MAX_CELL} characters", data)
+    short = [(kind, DATA.sub(_shortened, source)) for kind, source, _ in cells]
     answers = {
         name: text.several_lines(answer)
         for name, answer in written.answers(short, assignment).items()
@@ -301,113 +209,81 @@ def unreadable(problem: str, data: bytes = b"") -> Content:
     return Content(problem=problem, digest=digest)
 
 
+def read_cells(path: Path) -> list[tuple[str, str, dict]]:
+    """Kind, source and all else of each cell of a submission.
+
+    Raises:
+        Unreadable: it holds no notebook.
+    """
+    return _cells(_bytes(path))
+
+
 def _bytes(path: Path) -> bytes:
     """A file's bytes, at most one more than a notebook may have.
 
     A link is not followed, a pipe is not waited for, and a file that grows has an end.
 
     Raises:
-        NotOrdinary: it is something else than a file.
-        OSError: it can't be read.
+        Unreadable: it is something else than a file, or can't be opened.
     """
-    if not stat.S_ISREG(path.lstat().st_mode):  # some devices act on being opened
-        raise NotOrdinary
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise NotOrdinary
-        return file.read(MAX_FILE + 1)
+    try:
+        # Some devices act on being opened.
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise Unreadable("this is no ordinary file")
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            return file.read(MAX_FILE + 1)
+    except OSError as error:
+        raise Unreadable(f"the file can't be read ({error.strerror})") from None
 
 
-def _problem(data: bytes) -> str:
-    """What keeps a file from being parsed; an empty text if nothing does."""
+def _cells(data: bytes) -> list[tuple[str, str, dict]]:
+    """Kind, source and all else of each cell of a notebook.
+
+    Nothing else of the file counts, so nothing else in it can be broken. (nbformat
+    would look at each of a million outputs.)
+
+    Raises:
+        Unreadable: this is no notebook, or one that is too large.
+    """
     if not data.strip():
-        return "the file is empty"
+        raise Unreadable("the file is empty")
     if len(data) > MAX_FILE:
-        return (
+        raise Unreadable(
             f"the file is too large: at most {MAX_FILE / 2**20:.0f} MiB are read. "
             "Fix: clear the outputs"
         )
-    return ""
+    try:
+        cells = json.loads(data)["cells"]  # in UTF-8, -16 or -32
+        if not isinstance(cells, list):
+            raise ValueError("its cells are no list")
+        if len(cells) <= MAX_CELLS:
+            return [_cell(number, cell) for number, cell in enumerate(cells, start=1)]
+    except Exception as error:  # UnicodeDecodeError, RecursionError, MemoryError, ...
+        missing = isinstance(error, (LookupError, TypeError))
+        reason = "it has no cells" if missing else str(error)
+        reason = " ".join(reason.split())[:120] or type(error).__name__
+        raise Unreadable(f"this is not a notebook ({text.one_line(reason)})") from None
+    raise Unreadable(f"the notebook has more than {MAX_CELLS} cells")
 
 
-def _short_enough(source: str) -> str:
-    """A code cell's source; of one that is too long, code that says so."""
-    if len(source) <= MAX_CELL:
-        return source
-    said = f"this cell is longer than {MAX_CELL} characters, so it was left out"
-    return f'raise ValueError("{said}")'
+def _cell(number: int, cell) -> tuple[str, str, dict]:
+    """A cell's kind, source and all else.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
+        raise ValueError(f"cell {number} has no type")
+    source = cell.get("source")
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        raise ValueError(f"the source of cell {number} is no text")
+    return cell["cell_type"], source, cell
 
 
 def _shortened(match: re.Match) -> str:
     """A pasted picture for a person to read: another picture is another text."""
     digest = hashlib.sha256(match[0].encode(errors="replace")).hexdigest()
     return f"{match[1]}...{digest[:10]}"
-
-
-def _cells(data: bytes) -> list[tuple[str, str]]:
-    """Kind and source of each cell of a notebook, in nbformat 4, 3 or 2.
-
-    Nothing else of the file counts, so nothing else in it can be broken. (nbformat
-    would look at each of a million outputs.)
-
-    Raises:
-        Exception: of many kinds, if this is no notebook.
-    """
-    cells = _raw_cells(data)
-    return [_cell(number, cell) for number, cell in enumerate(cells, start=1)]
-
-
-def whole_cells(path: Path) -> list[tuple[str, str, dict]]:
-    """Kind, source and all else of each cell of a submission that could be read.
-
-    Raises:
-        Exception: of many kinds, if it can't be read any more.
-    """
-    data = _bytes(path)
-    if problem := _problem(data):
-        raise ValueError(problem)
-    cells = _raw_cells(data)[:MAX_CELLS]
-    return [(*_cell(number, one), one) for number, one in enumerate(cells, start=1)]
-
-
-def _raw_cells(data: bytes) -> list:
-    """The cells of a notebook, of which nothing is known.
-
-    Raises:
-        Exception: of many kinds, if this is no notebook.
-    """
-    notebook = _parse(data)
-    if not isinstance(notebook, dict) or not {"cells", "worksheets"} & notebook.keys():
-        raise ValueError("it has no cells")
-    if "cells" in notebook:
-        cells = notebook["cells"]
-    else:  # before nbformat 4
-        cells = [cell for sheet in notebook["worksheets"] for cell in sheet["cells"]]
-    if not isinstance(cells, list):
-        raise ValueError("its cells are no list")
-    return cells
-
-
-def _parse(data: bytes):
-    """The value that a JSON text stands for: UTF-8, -16 or -32, with a mark or without.
-
-    Python's search for garbage would take most of the time of a deep one.
-    """
-    gc.disable()
-    try:
-        return json.loads(data)
-    finally:
-        gc.enable()
-
-
-def _cell(number: int, cell) -> tuple[str, str]:
-    """A cell's kind and source."""
-    if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
-        raise ValueError(f"cell {number} has no type")
-    source = cell.get("source", cell.get("input"))  # `input` before nbformat 4
-    if isinstance(source, list) and all(isinstance(line, str) for line in source):
-        source = "".join(source)
-    if not isinstance(source, str):
-        raise ValueError(f"the source of cell {number} is no text")
-    return cell["cell_type"], source

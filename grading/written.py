@@ -2,175 +2,90 @@
 
 from __future__ import annotations
 
-import collections
-import dataclasses
 import re
 from collections.abc import Iterator
 
 from grading.assignment import ANSWER_MARK, PLACEHOLDER, Assignment
 
-HEADING = re.compile(r"#{1,6}[ \t].*")
-MAX_TEXT = 2**20  # characters of a notebook that are looked at
-CUT = "(cut here: see the notebook)"
+MAX_ANSWER = 2**18  # characters of an answer that a person is shown
+CUT = "\n(cut here: see the notebook)"
+Cells = list[tuple[str, str]]  # kind and source of each cell of a notebook
 
 
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """What of a cell belongs to a question."""
-
-    cell: int  # its place in the notebook, from 0
-    question: str  # that a person grades; or "" for all that is none's
-    opens: bool  # a question's title, or its mark, stands before it
-    text: str  # what is not the master's
-
-
-def answers(cells: list[tuple[str, str]], assignment: Assignment) -> dict[str, str]:
+def answers(cells: Cells, assignment: Assignment) -> dict[str, str]:
     """What the student wrote to the questions that a person grades.
 
     An answer is all that stands between its question's title, or its mark, and the next
-    question or heading of the master's, and is not the master's own: in whatever cells,
-    text or code.
+    question or heading of the master's: lines of text that are not the master's own,
+    and code cells that are not.
 
     Args:
-        cells: kind and source of each cell.
+        cells: of the student's notebook.
         assignment: names the questions, and has the cells that it brings along.
 
     Returns:
         The answer to each of these questions; an empty text where there is none.
     """
-    found: dict[str, list[str]] = {
-        one.name: [] for one in assignment.questions if one.manual
+    texts: dict[str, list[str]] = {
+        question.name: [] for question in assignment.questions if question.manual
     }
-    for part in parts(cells, assignment):
-        if part.question and part.text:
-            found[part.question].append(part.text)
-    return {name: "\n\n".join(texts) for name, texts in found.items()}
+    given = {_words(cell.source) for cell in assignment.student.cells}
+    lines = {_words(line) for line in _lines(assignment)}
+    for index, question, _ in sections(cells, assignment):
+        kind, source = cells[index]
+        if question and _words(source) not in given:
+            source = ANSWER_MARK.sub("", source).replace(PLACEHOLDER, "")
+            if kind != "code":
+                source = "\n".join(
+                    line
+                    for line in source.splitlines()
+                    if _words(line).lstrip("> ") not in lines or not line.strip()
+                )
+            texts[question].append(source.strip())
+    return {name: _short("\n\n".join(filter(None, own))) for name, own in texts.items()}
 
 
-def parts(cells: list[tuple[str, str]], assignment: Assignment) -> Iterator[Part]:
-    """The cells taken apart: what of each belongs to which question.
+def sections(cells: Cells, assignment: Assignment) -> Iterator[tuple[int, str, bool]]:
+    """Which question each cell belongs to.
 
-    Args:
-        cells, assignment: see answers.
+    Yields:
+        The cell's index; the question, which a person grades, or "" for all others; and
+        whether the question's title or mark stands in the cell.
     """
-    master = _Master(assignment)
-    room = MAX_TEXT
+    manual = {question.name for question in assignment.questions if question.manual}
+    titles = {plain(question.title): question.name for question in assignment.questions}
+    headings = {plain(line) for line in _lines(assignment) if line.startswith("#")}
     current = ""
     for index, (kind, source) in enumerate(cells):
-        is_text, is_own = kind != "code", _flat(source) in master.cells
-        if is_own and not is_text:
-            yield Part(index, current, False, "")
-            continue
-        opens, kept, begun = False, [], False
-        cut = [CUT] if len(source) > room else []
-        source = source[:room]
-        room -= len(source)
-        for line in [*_lines(source), *cut]:
-            found = master.boundary(line, current, is_text)
-            if found is not None:
-                if begun:
-                    yield Part(index, current, opens, _joined(kept, is_text))
-                current, opens, line = found
-                kept = []
-            begun = begun or found is not None or bool(line.strip())
-            if not current or is_own:
-                continue
-            if written := master.written(line, current):
-                kept.append(written)
-            elif kept:
-                kept.append("")
-        yield Part(index, current, opens, _joined(kept, is_text))
-
-
-class _Master:
-    """What is known of the master's own text.
-
-    Args:
-        assignment: see answers.
-    """
-
-    def __init__(self, assignment: Assignment) -> None:
-        cells = assignment.student.cells
-        self.cells = {_flat(one.source) for one in cells}
-        self.manual = {one.name for one in assignment.questions if one.manual}
-        self.titles = {
-            plain(one.title): one.name if one.manual else ""
-            for one in sorted(assignment.questions, key=lambda one: -len(one.title))
-        }
-        self.headings: set[str] = set()  # that end a section
-        # By question, the words in its section, and how often each line is to come:
-        # code, and lines without a word, are the student's when they come more often.
-        self.text = {name: set() for name in self.manual}
-        self.left = {name: collections.Counter() for name in self.manual}
-        current, asking = "", False  # asking: from the title to the mark
-        for cell in cells:
-            is_text = cell.cell_type != "code"
-            for line in _lines(cell.source):
-                found = self.boundary(line, current, is_text)
-                if found is not None and found[1]:
-                    marked = ANSWER_MARK.fullmatch(line)
-                    current, asking = found[0], bool(found[0]) and not marked
-                elif is_text and HEADING.fullmatch(line.strip()) and not asking:
-                    self.headings.add(_flat(line))
-                    current = ""
-                if current and (flat := _flat(line)):
-                    self.left[current][flat] += 1
-                    if is_text and any(map(str.isalnum, flat)):
-                        self.text[current].add(flat)
-
-    def boundary(
-        self, line: str, current: str, is_text: bool
-    ) -> tuple[str, bool, str] | None:
-        """Where a section starts: whose, whether by title or mark, what follows it.
-
-        Args:
-            line: of a cell.
-            current: the question in whose section it stands, or "".
-            is_text: the cell is no code, in which marks alone count.
-        """
-        mark = ANSWER_MARK.fullmatch(line)
-        if mark and mark["question"] in self.manual:
-            return mark["question"], True, ""
-        if not is_text:
-            return None
-        words = plain(line)
-        for title, name in self.titles.items():
-            rest = words.removeprefix(title)
-            if words.startswith(title) and not rest[:1].isalnum():
-                return name, True, rest
-        flat = _flat(line)
-        if flat in self.headings and not (current and flat in self.left[current]):
-            return "", False, ""
-        return None
-
-    def written(self, line: str, question: str) -> str:
-        """What of a line in a question's section the student wrote."""
-        line = line.replace(PLACEHOLDER, "")
-        flat, left = _flat(line).lstrip("> "), self.left[question]
-        if flat in self.text[question]:
-            return ""
-        if left[flat] > 0:
-            left[flat] -= 1
-            return ""
-        return line
+        title = plain(source.strip().partition("\n")[0])
+        marks = [name for name in ANSWER_MARK.findall(source) if name in manual]
+        opens = bool(marks)
+        if marks:
+            current = marks[0]
+        elif kind != "code" and title in titles:
+            current = titles[title] if titles[title] in manual else ""
+            opens = bool(current)
+        elif kind != "code" and title in headings:
+            current = ""
+        yield index, current, opens
 
 
 def plain(line: str) -> str:
     """A title's words, without the marks of a heading or of emphasis."""
-    return " ".join(re.sub(r"[*_`#]", "", line).split())
+    return _words(re.sub(r"[*_`#]", "", line))
 
 
-def _lines(source: str) -> list[str]:
-    """The lines of a cell; a mark is a line of its own, for cells can be merged."""
-    return ANSWER_MARK.sub(r"\n\g<0>\n", source.replace("\r\n", "\n")).split("\n")
+def _lines(assignment: Assignment) -> Iterator[str]:
+    """The lines of an assignment's texts."""
+    for cell in assignment.student.cells:
+        if cell.cell_type != "code":
+            yield from cell.source.splitlines()
 
 
-def _joined(lines: list[str], is_text: bool) -> str:
-    """Lines as a text; the first one of code keeps its indentation."""
-    joined = "\n".join(lines)
-    return joined.strip() if is_text else joined.rstrip()
+def _short(answer: str) -> str:
+    return answer if len(answer) <= MAX_ANSWER else answer[:MAX_ANSWER] + CUT
 
 
-def _flat(text: str) -> str:
+def _words(text: str) -> str:
     """A text of which only the words count."""
     return " ".join(text.split())

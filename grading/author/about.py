@@ -1,4 +1,4 @@
-"""What a master says about its questions, beyond what otter-grader knows.
+"""The questions of a master, with what it says beyond what otter-grader knows.
 
 These keys stand in a question's raw cell, below `# BEGIN QUESTION`:
 
@@ -10,106 +10,99 @@ These keys stand in a question's raw cell, below `# BEGIN QUESTION`:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import yaml
 
+from grading import written
 from grading.assignment import Assignment, Question
 from tools.model import chapters
 from tools.model.errors import UserError
 
 KEYS = ("minutes", "chapters", "extra")
 BEGIN = "# BEGIN QUESTION"
-PLACE = "<!-- about: {question} -->"  # where the line goes, below a question's title
 ESTIMATES = "All minutes are estimates, for readers of the chapters."
-OTTERS_POINTS = re.compile(r"\n*^_Points:_ [\d.]+\s*\Z", re.MULTILINE)
 NUMBERED = re.compile(r"q(?P<number>\d+)")
+Cell = nbformat.NotebookNode
 
 
-def read(path: Path, config: dict, root: Path) -> dict:
-    """The keys of a question, as the fields of a Question.
+def begins(master: nbformat.NotebookNode) -> Iterator[tuple[Cell, Cell]]:
+    """The raw cell with which each question begins, and the text below it."""
+    for cell, text in zip(master.cells, master.cells[1:], strict=False):
+        if cell.cell_type == "raw" and cell.source.startswith(BEGIN):
+            yield cell, text
+
+
+def read(path: Path, master: nbformat.NotebookNode, root: Path) -> list[Question]:
+    """The questions of a master, in order.
 
     Args:
         path: the master, for messages.
-        config: what its raw cell says.
+        master: what it holds.
         root: the repository's folder, which has the chapters.
 
     Raises:
-        UserError: a value is none that the key can have.
+        UserError: what it says of a question can't be.
     """
-    place = f"{path}, {config['name']}"
-    minutes = config.get("minutes")
-    if minutes is not None and (type(minutes) is not int or not 1 <= minutes <= 600):
-        raise UserError(
-            f"{place}: minutes: {minutes!r}. Fix: a whole number from 1 to 600, such "
-            "as minutes: 12."
-        )
-    extra = config.get("extra", False)
-    if type(extra) is not bool:
-        raise UserError(
-            f"{place}: extra: {extra!r}. Fix: write extra: true, or leave it out."
-        )
-    return {
-        "minutes": minutes,
-        "chapters": _chapters(place, config.get("chapters", []), root),
-        "extra": extra,
-    }
-
-
-def _chapters(place: str, given: object, root: Path) -> tuple[int, ...]:
-    """The numbers of chapters.
-
-    Raises:
-        UserError: it is no list of them, or there is no such chapter.
-    """
-    if not isinstance(given, list) or any(type(one) is not int for one in given):
-        raise UserError(
-            f"{place}: chapters: {given!r}. Fix: a list of numbers, such as "
-            "chapters: [1, 2]."
-        )
-    known = [chapters.chapter_number(one) for one in chapters.chapter_paths(root)]
-    for one in given:
-        if one not in known:
-            raise UserError(f"{place}: there is no chapter {one}. Fix: see notebooks/.")
-    return tuple(sorted(set(given)))
-
-
-def take_out(path: Path, master: nbformat.NotebookNode) -> None:
-    """Take the keys out of a master, in place, and mark where their line goes.
-
-    Raises:
-        UserError: a question with keys has no text.
-    """
-    for cell, text in zip(master.cells, [*master.cells[1:], None], strict=True):
-        if cell.cell_type != "raw" or not cell.source.startswith(BEGIN):
-            continue
-        config = yaml.safe_load(cell.source)
-        if not any(key in config for key in KEYS):
-            continue
-        if text is None or text.cell_type != "markdown":
+    known = [chapters.chapter_number(each) for each in chapters.chapter_paths(root)]
+    questions: list[Question] = []
+    for cell, text in begins(master):
+        try:
+            config = yaml.safe_load(cell.source)
+            question = Question(
+                str(config["name"]),
+                written.plain(text.source.strip().partition("\n")[0]),
+                bool(config.get("manual")),
+                float(config["points"]),
+                config.get("minutes"),
+                tuple(sorted(set(config.get("chapters", [])))),
+                config.get("extra", False),
+            )
+        except (yaml.YAMLError, KeyError, TypeError, ValueError):
+            question = None
+        if question is None or not _fits(question):
             raise UserError(
-                f"{path}: {config['name']} does not begin with a text. "
+                f"{path}: what it says of a question can't be: {cell.source!r}. Fix: "
+                "write such as name: q1, points: 4, minutes: 12, chapters: [1, 2], "
+                "extra: true; a name and points are needed."
+            )
+        if text.cell_type != "markdown":
+            raise UserError(
+                f"{path}: {question.name} does not begin with a text. "
                 f"Fix: write its title right below `{BEGIN}`."
             )
+        if question.name in {other.name for other in questions}:
+            raise UserError(
+                f"{path}: two questions are called {question.name}. Fix: rename one."
+            )
+        if missing := set(question.chapters).difference(known):
+            raise UserError(
+                f"{path}, {question.name}: there is no chapter {listed(missing)}. "
+                "Fix: see notebooks/."
+            )
+        questions.append(question)
+    return questions
+
+
+def _fits(question: Question) -> bool:
+    """Whether the values of the keys are of the right kinds."""
+    return (
+        (question.minutes is None or type(question.minutes) is int)
+        and all(type(chapter) is int for chapter in question.chapters)
+        and type(question.extra) is bool
+    )
+
+
+def write_lines(master: nbformat.NotebookNode, questions: list[Question]) -> None:
+    """Write what a question takes below its title, and take the keys out, in place."""
+    for question, (cell, text) in zip(questions, begins(master), strict=True):
+        config = yaml.safe_load(cell.source)
         kept = {key: value for key, value in config.items() if key not in KEYS}
         cell.source = f"{BEGIN}\n{yaml.safe_dump(kept, sort_keys=False)}".rstrip()
         title, _, rest = text.source.strip().partition("\n")
-        place = PLACE.format(question=config["name"])
-        text.source = f"{title}\n\n{place}\n\n{rest.strip()}".rstrip()
-
-
-def put_in(notebook: nbformat.NotebookNode, questions: list[Question]) -> None:
-    """Write the line of each question where its place is marked, in place.
-
-    It takes the place of otter-grader's line of points, below the question's text.
-    """
-    for cell in notebook.cells:
-        for one in questions:
-            place = PLACE.format(question=one.name)
-            if cell.cell_type == "markdown" and place in cell.source:
-                source = OTTERS_POINTS.sub("", cell.source)
-                cell.source = source.replace(place, line(one))
+        text.source = f"{title}\n\n{line(question)}\n\n{rest.strip()}".rstrip()
 
 
 def line(question: Question) -> str:
@@ -129,7 +122,7 @@ def summary(assignment: Assignment) -> str:
     An empty text if its master says nothing about its questions.
     """
     core, extras = assignment.core, assignment.extras
-    if not extras and all(one.minutes is None for one in core):
+    if not extras and minutes(core) is None:
         return ""
     if not extras:
         return f"*{_many(len(core), 'question')}: {size(core)}. {ESTIMATES}*"

@@ -7,9 +7,7 @@ the snippets and the public tests, the address on Colab, and a canonical form.
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import dataclasses
 import io
 import json
 import re
@@ -23,6 +21,7 @@ import jupytext
 import nbformat
 import yaml
 
+from grading import runner
 from grading.assignment import PLACEHOLDER, Assignment, Question
 from grading.author import about
 from tools.model import address
@@ -45,28 +44,20 @@ FOLDED = {  # on Colab, in JupyterLab and on the book's site
 CHECKS = "# >>> checks"
 CLASS = "\n\n\nclass "  # what follows a hidden test, for all hidden tests of a question
 SECRETS = re.compile(r"(?i)#\s*(?:BEGIN|END)\s+(?:SOLUTION|TESTS?)|#\s*SOLUTION")
-# What otter-grader reads of a solution: whole lines, and the ends of lines.
+# What otter-grader leaves in a solution: a prompt, which is the starter's, and marks.
 PROMPT = re.compile(
     r"(?ms)^[ \t]*(\"\"\"|\'\'\')[ \t]*# BEGIN PROMPT[ \t]*$"
     r".*?\1[ \t]*# END PROMPT[ \t]*(?:\n|\Z)",
 )
-MARK_LINE = re.compile(
-    r"(?m)^[ \t]*#[ \t]*(?:BEGIN|END)[ \t]+(?:SOLUTION(?:[ \t]+NO[ \t]+PROMPT)?|IGNORE)"
-    r"[ \t]*(?:\n|\Z)"
-)
-MARK_END = re.compile(
-    r"(?m)[ \t]*#[ \t]*(?:SOLUTION(?:[ \t]+NO[ \t]+PROMPT)?|SEED|IGNORE)[ \t]*$"
-)
-MARKS = re.compile(
-    r"#[ \t]*(?:BEGIN|END)[ \t]+(?:PROMPT|SOLUTION|TESTS?|IGNORE|QUESTION)"
-)
+MARK = r"#[ \t]*(?:BEGIN |END )?(?:SOLUTION(?: NO PROMPT)?|IGNORE|SEED)[ \t]*"
+MARKS = re.compile(rf"(?m)^[ \t]*{MARK}(?:\n|\Z)|[ \t]*{MARK}$")
 CONFIG = """# ASSIGNMENT CONFIG
 init_cell: false
 check_all_cell: false
 export_cell: false
 generate: false
 run_tests: false
-show_question_points: true
+show_question_points: false
 python_version: "3.11"
 tests: {files: true, ok_format: false}"""
 # The tests go into a folder of their own: a student may have one called `tests`.
@@ -101,23 +92,19 @@ def find_master(name: str, root: Path = ROOT) -> Path:
         root: the repository's folder.
 
     Raises:
-        UserError: there is no such master, or more than one.
+        UserError: there is no such master.
     """
     path = Path(name).expanduser()
     if path.suffix == ".md" and path.is_file():
         return path
-    found = [
-        path
-        for path in master_paths(root)
-        if path.stem == name or path.stem.split("-")[0] == name
-    ]
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(path.stem for path in master_paths(root))
-    raise UserError(
-        f"no assignment {name!r}. Fix: name one of {known}, "
-        "or give the path of your own master."
-    )
+    masters = {path.stem: path for path in master_paths(root)}
+    masters |= {stem.split("-")[0]: masters[stem] for stem in list(masters)}
+    if name not in masters:
+        raise UserError(
+            f"no assignment {name!r}. Fix: name one of {', '.join(masters)}, "
+            "or give the path of your own master."
+        )
+    return masters[name]
 
 
 def colab(path: Path, root: Path = ROOT) -> str:
@@ -127,14 +114,12 @@ def colab(path: Path, root: Path = ROOT) -> str:
     return address.repository(root).colab(f"assignments/{path.stem}.ipynb")
 
 
-def build(path: Path, root: Path = ROOT, opens: str | None = None) -> Assignment:
+def build(path: Path, root: Path = ROOT) -> Assignment:
     """Make an assignment from its master.
 
     Args:
-        path: the master.
+        path: the master. The notebooks of the book's own have a link to Colab.
         root: the repository's folder.
-        opens: where Colab opens the students' notebook; "" for a notebook without a
-            link. If it is not given, the book's own masters have one.
 
     Raises:
         UserError: the master is broken; the message names the place and the fix.
@@ -144,43 +129,26 @@ def build(path: Path, root: Path = ROOT, opens: str | None = None) -> Assignment
             f"{path.name}: not an assignment's name. "
             "Fix: call it N-slug.md, in lower case with hyphens."
         )
-    opens = colab(path, root) if opens is None else opens
-    master = _with_settings(read(path))
-    questions = _questions(path, master, root)
-    about.take_out(path, master)
+    master = read(path)
+    questions = about.read(path, master, root)
+    about.write_lines(master, questions)
     parts = _otter(path, master, _take_classes(path, master))
     set_up = _set_up_cell(path, parts["student"], parts["public_tests"], root)
     for kind in ("student", "solution"):
         notebook = parts[kind]
         for cell in notebook.cells:
-            if cell.cell_type == "code" and CHECKS in cell.source:
+            if CHECKS in cell.source:
                 cell.source = set_up
                 cell.metadata = nbformat.from_dict(FOLDED)
         _finish(notebook, questions)
-    _unmark(path, parts["solution"])
+    _unmark(parts["solution"])
     _refuse_secrets(path, parts["student"])
     title = parts["student"].cells[0].source.partition("\n")[0].removeprefix("# ")
-    points = {
-        name: sum(_points(path, name, text)) for name, text in parts["tests"].items()
-    }
-    questions = [
-        dataclasses.replace(one, points=points.get(one.name, one.points))
-        for one in questions
-    ]
     assignment = Assignment(path.stem, title, questions, **parts)
+    _check_points(path, assignment)
     for notebook in (assignment.student, assignment.solution):
-        about.put_in(notebook, questions)
-        _put_head(notebook, assignment, opens)
+        _put_head(notebook, colab(path, root), about.summary(assignment))
     return assignment
-
-
-def questions(path: Path, root: Path = ROOT) -> list[Question]:
-    """The questions of a master, with what it says of them; nothing is made.
-
-    Raises:
-        UserError: the master is broken.
-    """
-    return _questions(path, read(path), root)
 
 
 def dumps(notebook: nbformat.NotebookNode) -> str:
@@ -200,10 +168,9 @@ def read(path: Path) -> nbformat.NotebookNode:
     Raises:
         UserError: it can't be read, or does not start with a title.
     """
+    text = path.read_text(encoding="utf-8")
     try:
-        master = jupytext.reads(path.read_text(encoding="utf-8"), fmt="md:myst")
-    except OSError:
-        raise
+        master = jupytext.reads(text, fmt="md:myst")
     except Exception as error:  # jupytext has no error of its own
         reason = " ".join(str(error).split())[:200]
         raise UserError(
@@ -217,46 +184,6 @@ def read(path: Path) -> nbformat.NotebookNode:
     return master
 
 
-def _with_settings(master: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A master with otter-grader's settings before its first cell."""
-    master.cells.insert(0, nbformat.v4.new_raw_cell(CONFIG))
-    master.metadata = nbformat.from_dict(METADATA)
-    return master
-
-
-def _questions(path: Path, master: nbformat.NotebookNode, root: Path) -> list[Question]:
-    """The questions of a master, in order."""
-    found: list[Question] = []
-    for index, cell in enumerate(master.cells):
-        if cell.cell_type != "raw" or not cell.source.startswith("# BEGIN QUESTION"):
-            continue
-        try:
-            config = yaml.safe_load(cell.source) or {}
-            name = config["name"]
-        except (yaml.YAMLError, KeyError, TypeError):
-            raise UserError(
-                f"{path}: a question has no name ({cell.source!r}). "
-                "Fix: write `name: q1` below `# BEGIN QUESTION`."
-            ) from None
-        if name in {one.name for one in found}:
-            raise UserError(
-                f"{path}: two questions are called {name}. Fix: rename one."
-            )
-        words = "".join(cell.source for cell in master.cells[index + 1 : index + 2])
-        words = words.strip().partition("\n")[0]
-        title = re.sub(r"[*_`#]", "", words).strip()
-        found.append(
-            Question(
-                name,
-                title,
-                bool(config.get("manual")),
-                float(config.get("points", 0)),
-                **about.read(path, config, root),
-            )
-        )
-    return found
-
-
 def _take_classes(path: Path, master: nbformat.NotebookNode) -> dict[str, str]:
     """Take the classes out of hidden tests, in place: otter-grader loses them.
 
@@ -266,7 +193,7 @@ def _take_classes(path: Path, master: nbformat.NotebookNode) -> dict[str, str]:
     taken: dict[str, str] = {}
     name = ""
     for cell in master.cells:
-        if cell.cell_type == "raw" and cell.source.startswith("# BEGIN QUESTION"):
+        if cell.cell_type == "raw" and cell.source.startswith(about.BEGIN):
             name = yaml.safe_load(cell.source)["name"]
         if cell.cell_type == "code" and "# END TEST CONFIG" in cell.source:
             cell.source, found, text = cell.source.partition(CLASS)
@@ -285,6 +212,8 @@ def _otter(path: Path, master: nbformat.NotebookNode, classes: dict[str, str]) -
 
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder, f"{path.stem}.ipynb"), Path(folder, "made")
+        master.cells.insert(0, nbformat.v4.new_raw_cell(CONFIG))
+        master.metadata = nbformat.from_dict(METADATA)
         nbformat.write(master, source)
         try:
             with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
@@ -293,88 +222,68 @@ def _otter(path: Path, master: nbformat.NotebookNode, classes: dict[str, str]) -
         except Exception as error:  # otter raises all kinds, some without a class
             raise UserError(
                 f"{path}: otter-grader refuses it ({type(error).__name__}: {error}). "
-                "Fix: see CONTRIBUTING.md, Assignments."
+                "Fix: see CONTRIBUTING.md, A day: an assignment."
             ) from None
 
-        def tests(kind: str) -> dict[str, str]:
-            folder = made / kind / "tests"
-            for name, text in classes.items() if kind == "autograder" else ():
-                with Path(folder, f"{name}.py").open("a", encoding="utf-8") as file:
-                    file.write(text)
-            _tidy(path, folder)
-            return {
-                test.stem: test.read_text(encoding="utf-8")
-                for test in sorted(folder.glob("*.py"))
+        for name, text in classes.items():
+            with (made / "autograder/tests" / f"{name}.py").open("a") as file:
+                file.write(text)
+        # A failed check shows its line to the student: long ones are broken.
+        command = ["ruff", "format", "--isolated", "--no-cache", "-q"]
+        command = [sys.executable, "-m", *command, *made.glob("*/tests")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            reason = " ".join(done.stderr.split())[-200:]
+            raise UserError(f"{path}: ruff can't format its tests ({reason}).")
+        kinds = {"tests": "autograder", "public_tests": "student"}
+        tests = {
+            kind: {
+                test.stem: test.read_text() for test in made.glob(f"{name}/tests/*.py")
             }
-
+            for kind, name in kinds.items()
+        }
         return {
             "student": nbformat.read(made / "student" / source.name, 4),
             "solution": nbformat.read(made / "autograder" / source.name, 4),
-            "tests": tests("autograder"),
+            "tests": dict(sorted(tests["tests"].items())),
             "public_tests": {
                 name: text
-                for name, text in tests("student").items()
+                for name, text in sorted(tests["public_tests"].items())
                 if "@test_case" in text
             },
         }
 
 
-def _tidy(path: Path, folder: Path) -> None:
-    """Break long lines of test files: a failed check shows its line to the student."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "ruff",
-            "format",
-            "--isolated",
-            "--no-cache",
-            "-q",
-            folder,
-        ],
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise UserError(f"{path}: ruff cannot format its tests ({reason}).")
+def _check_points(path: Path, assignment: Assignment) -> None:
+    """See that the points of a question are those of its tests together.
 
-
-def _points(path: Path, name: str, text: str) -> list[float]:
-    """The points of each test in a test file, from its text: nothing is executed."""
-    points = []
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef):
-            value = next(
-                keyword.value.value
-                for keyword in node.decorator_list[0].keywords
-                if keyword.arg == "points"
+    Raises:
+        UserError: they are not.
+    """
+    for question in assignment.questions:
+        if question.manual:
+            continue
+        tests = runner.load_tests(assignment, question.name).test_cases
+        points = sum(test.points for test in tests)
+        if points != question.points:
+            raise UserError(
+                f"{path}: {question.name} has {question.points:g} points, its tests "
+                f"have {points:g} together. Fix: write the same into both."
             )
-            if value is None:
-                raise UserError(
-                    f"{path}: {node.name} of {name} has no points. "
-                    "Fix: write `points: 1` into its TEST CONFIG."
-                )
-            points.append(float(value))
-    return points
 
 
 def _set_up_cell(
     path: Path, notebook: nbformat.NotebookNode, tests: dict[str, str], root: Path
 ) -> str:
     """The set-up cell: snippets, then the public tests, then otter-grader."""
-    found = [
-        cell.source
-        for cell in notebook.cells
-        if cell.cell_type == "code" and CHECKS in cell.source
-    ]
-    if len(found) != 1:
+    places = [cell.source for cell in notebook.cells if CHECKS in cell.source]
+    if len(places) != 1:
         raise UserError(
-            f"{path}: {len(found)} cells hold the line `{CHECKS}`. "
+            f"{path}: {len(places)} cells hold the line `{CHECKS}`. "
             "Fix: write it, and `# <<<` below it, at the end of the set-up cell."
         )
     place = f"{path.name}, set-up cell"
-    before, _, after = found[0].partition(f"{CHECKS}\n# <<<")
+    before, _, after = places[0].partition(f"{CHECKS}\n# <<<")
     source = sync.insert_snippets(before, place, root) + CHECKS
     for module in ("importlib.util", "pathlib", "subprocess", "sys", "tempfile"):
         source += f"\nimport {module}"
@@ -394,63 +303,35 @@ def _finish(notebook: nbformat.NotebookNode, questions: list[Question]) -> None:
         notebook: the students', or the solutions.
         questions: of the master.
     """
-    cells = []
-    manual = iter([one.name for one in questions if one.manual])
-    answered = None  # the manual question whose answer comes next
+    manual = iter([question.name for question in questions if question.manual])
+    answered = ""  # the manual question whose answer comes next
     for cell in notebook.cells:
         cell.source = cell.source.removeprefix("<!-- END QUESTION -->").strip()
-        if not cell.source:
-            continue
         if cell.source.startswith("<!-- BEGIN QUESTION -->"):
             cell.source = cell.source.removeprefix("<!-- BEGIN QUESTION -->").lstrip()
             answered = next(manual)
         if cell.source == OTTER_PLACEHOLDER:
-            mark = ANSWER.format(question=answered)
-            cell.source = f"{mark}\n{PLACEHOLDER}"
-        cells.append(cell)
-    notebook.cells = cells
-    for index, cell in enumerate(cells):
-        cell.id = f"cell-{index + 1}"
+            cell.source = f"{ANSWER.format(question=answered)}\n{PLACEHOLDER}"
+    notebook.cells = [cell for cell in notebook.cells if cell.source]
+    for number, cell in enumerate(notebook.cells, start=1):
+        cell.id = f"cell-{number}"
         if "cellView" not in cell.metadata:
             cell.metadata = {}
 
 
-def _put_head(
-    notebook: nbformat.NotebookNode, assignment: Assignment, opens: str
-) -> None:
-    """Write where to open it below the title, in place, and last how large it is.
-
-    Args:
-        notebook: the students', or the solutions.
-        assignment: that it is of.
-        opens: where Colab opens it; "" for a notebook without a link.
-    """
+def _put_head(notebook: nbformat.NotebookNode, opens: str, size: str) -> None:
+    """Write where Colab opens it below the title, and last how large it is."""
     first = notebook.cells[0]
     title, _, rest = first.source.partition("\n")
     link = f"**[Open in Colab]({opens})**" if opens else ""
-    parts = [title, link, rest.strip(), about.summary(assignment)]
-    first.source = "\n\n".join(filter(None, parts))
+    first.source = "\n\n".join(filter(None, (title, link, rest.strip(), size)))
 
 
-def _unmark(path: Path, notebook: nbformat.NotebookNode) -> None:
-    """Take otter-grader's marks out of the solutions, in place, and all prompts.
-
-    Raises:
-        UserError: a cell's mark is not where otter-grader knows it.
-    """
+def _unmark(notebook: nbformat.NotebookNode) -> None:
+    """Take otter-grader's marks and all prompts out of the solutions, in place."""
     for cell in notebook.cells:
-        if cell.cell_type != "code" or CHECKS in cell.source:
-            continue
-        source = cell.source
-        for pattern in (PROMPT, MARK_LINE, MARK_END):
-            source = pattern.sub("", source)
-        cell.source = source.strip("\n")
-        if match := MARKS.search(cell.source):
-            raise UserError(
-                f"{path}: {match[0]!r} is left in the solutions, in the cell that "
-                f"starts with {cell.source[:40]!r}. "
-                "Fix: give it a line of its own, and its END the same."
-            )
+        if cell.cell_type == "code" and CHECKS not in cell.source:
+            cell.source = MARKS.sub("", PROMPT.sub("", cell.source)).strip("\n")
 
 
 def _refuse_secrets(path: Path, notebook: nbformat.NotebookNode) -> None:

@@ -20,6 +20,7 @@ from grading.assignment import ANSWER_MARK, PLACEHOLDER, Assignment
 from grading.reports import marks, pages
 from grading.reports.marks import Mark
 from grading.submissions import Submission
+from tools.model import files
 from tools.model.errors import UserError
 
 LARGEST = 2**16  # bytes of what the page sends
@@ -30,7 +31,7 @@ class Marking:
     """The answers to an assignment, and the marks for them.
 
     Args:
-        files: the submissions.
+        handed_in: the submissions.
         assignment: what they answer.
         out: the folder of results, which has the table of marks.
 
@@ -39,7 +40,7 @@ class Marking:
     """
 
     def __init__(
-        self, files: list[Submission], assignment: Assignment, out: Path
+        self, handed_in: list[Submission], assignment: Assignment, out: Path
     ) -> None:
         self.assignment = assignment
         self.path = out / marks.FILE
@@ -51,13 +52,13 @@ class Marking:
             )
         self.answers: marks.Answers = {}
         self.figures: dict[str, dict[str, list[str]]] = {}
-        for file in files:
-            if not file.problem:
-                content = submissions.read(file.path, assignment)
+        for file in handed_in:
+            content = submissions.read(file.path, assignment)
+            if not content.problem:
                 self.answers[file.student] = content.answers
                 self.figures[file.student] = figures.read(file, assignment)
         self.lock = threading.Lock()
-        self._marks()
+        self._marks()  # if the table is broken, say so before
 
     def _marks(self) -> tuple[marks.Marks, list[str]]:
         """The marks in the table, which a spreadsheet may have changed meanwhile."""
@@ -69,23 +70,17 @@ class Marking:
         question = self.questions[name]
         cards, empty = [], []
         for student, answered in self.answers.items():
-            answer, mark = answered.get(name, ""), given.get((student, name), Mark())
-            if not answer.strip() and not mark.given:
+            answer, mark = answered[name], given.get((student, name), Mark())
+            if answer.strip() or mark.given:
+                identity = marks.answer_id(student, name, answer)
+                shown = self.figures[student][name]
+                cards.append((student, answer, identity, mark, shown))
+            else:
                 empty.append(student)
-                continue
-            cards.append(
-                {
-                    "student": student,
-                    "answer": answer,
-                    "figures": self.figures[student][name],
-                    "mark": mark,
-                    "answer_id": marks.answer_id(answer),
-                }
-            )
         return pages.TEMPLATES.get_template("marking.html").render(
             title=self.assignment.title,
             question=question,
-            questions=[(one, self._left(one.name, given)) for one in self._all()],
+            questions=[(q, self._left(q.name, given)) for q in self.questions.values()],
             text=MARKDOWN.render(question_text(self.assignment, name)),
             model=MARKDOWN.render(model_answer(self.assignment, name)),
             cards=cards,
@@ -94,13 +89,10 @@ class Marking:
             nonce=secrets.token_urlsafe(16),
         )
 
-    def _all(self) -> list:
-        return list(self.questions.values())
-
     def _left(self, name: str, given: marks.Marks) -> int:
         """How many answers to a question wait for a mark."""
         return sum(
-            bool(answered.get(name, "").strip())
+            bool(answered[name].strip())
             and given.get((student, name), Mark()).points is None
             for student, answered in self.answers.items()
         )
@@ -127,7 +119,7 @@ class Marking:
         answer = self.answers.get(student, {}).get(question)
         if question not in self.questions or answer is None:
             raise UserError("there is no such answer. Fix: load the page again.")
-        if identity != marks.answer_id(answer):
+        if identity != marks.answer_id(student, question, answer):
             raise UserError("the answer has changed. Fix: load the page again.")
         most = self.questions[question].points
         with self.lock:
@@ -138,26 +130,20 @@ class Marking:
                 identity,
                 given.get((student, question), Mark()).before,
             )
-            marks.write(self.path, self.assignment, self.answers, given)
+            table = marks.dumps(self.assignment, self.answers, given)
+            files.write_text(self.path, table)
         return {"left": self._left(question, given)}
 
 
 def question_text(assignment: Assignment, name: str) -> str:
     """What a question says to students, its rubric included."""
-    cells = assignment.student.cells
-    place = next(
-        index
-        for index, cell in enumerate(cells)
-        if any(mark["question"] == name for mark in ANSWER_MARK.finditer(cell.source))
-    )
-    title = next(one.title for one in assignment.questions if one.name == name)
-    texts = [ANSWER_MARK.sub("", cells[place].source).replace(PLACEHOLDER, "")]
-    for cell in reversed(cells[:place]):
-        if cell.cell_type == "markdown":
-            texts.append(cell.source)
-            if written.plain(cell.source.strip().partition("\n")[0]) == title:
-                break
-    return "\n\n".join(reversed(texts))
+    cells = [(cell.cell_type, cell.source) for cell in assignment.student.cells]
+    texts = [
+        cells[index][1]
+        for index, question, _ in written.sections(cells, assignment)
+        if question == name and cells[index][0] == "markdown"
+    ]
+    return ANSWER_MARK.sub("", "\n\n".join(texts)).replace(PLACEHOLDER, "")
 
 
 def model_answer(assignment: Assignment, name: str) -> str:
@@ -189,14 +175,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             length = int(self.headers.get("Content-Length", 0))
             if self._path() != "enter" or not 0 < length <= LARGEST:
                 return self._send(404, "text/plain", "not found")
-            data = json.loads(self.rfile.read(length))
-            if not isinstance(data, dict):
-                raise ValueError
+            data = dict(json.loads(self.rfile.read(length)))
             status, answer = 200, self.marking.enter(data)
-        except (UserError, OSError) as error:
+        except (UserError, OSError, ValueError, TypeError) as error:
             status, answer = 409, {"error": str(error)}
-        except ValueError:
-            status, answer = 400, {"error": "this is no mark."}
         return self._send(status, "application/json", json.dumps(answer))
 
     def _path(self) -> str | None:

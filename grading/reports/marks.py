@@ -16,16 +16,12 @@ from pathlib import Path
 from grading import text
 from grading.assignment import Assignment
 from grading.reports import table
-from tools.model import files
 from tools.model.errors import UserError
 
 FILE = "manual.csv"
-COLUMNS = ("student", "question", "max_points", "points", "comment", "before", "answer")
-COLUMNS += ("answer_id",)
 NEEDED = ("student", "question", "points", "comment")
 SHOWN = 16_000  # characters of an answer: a spreadsheet's cell takes 32,767
 NUMBER = re.compile(r"[0-9]+[.,]?[0-9]*|[.,][0-9]+")
-Key = tuple[str, str]  # student and question
 Answers = dict[str, dict[str, str]]  # by student, then by question
 
 
@@ -45,12 +41,17 @@ class Mark:
         return ": ".join(filter(None, (points, " ".join(self.comment.split()))))
 
 
-Marks = dict[Key, Mark]
+Marks = dict[tuple[str, str], Mark]  # by student and question
 
 
-def answer_id(answer: str) -> str:
-    """What tells an answer from another one; spaces and line ends do not count."""
-    return hashlib.sha256(" ".join(answer.split()).encode()).hexdigest()[:12]
+def answer_id(student: str, question: str, answer: str) -> str:
+    """What tells an answer from all others; spaces and line ends do not count.
+
+    It starts with a letter that no number has, so no spreadsheet rewrites it.
+    """
+    words = " ".join(answer.split())
+    digest = hashlib.sha256(f"{student}\n{question}\n{words}".encode())
+    return f"x{digest.hexdigest()[:12]}"
 
 
 def read(path: Path, assignment: Assignment) -> Marks:
@@ -61,22 +62,21 @@ def read(path: Path, assignment: Assignment) -> Marks:
     """
     if not path.exists() and not path.is_symlink():
         return {}
-    most = {one.name: one.points for one in assignment.questions}
+    most = {question.name: question.points for question in assignment.questions}
     marks: Marks = {}
-    for row in table.read(path, NEEDED):
-        place = f"{path}, line {row.line}"
-        key = (row.fields["student"], row.fields["question"].strip())
+    for line, fields in table.read(path, NEEDED):
+        place = f"{path}, line {line}"
+        key = (fields["student"], fields["question"].strip())
         if key in marks:
             raise UserError(
                 f"{place}: a second row for {' '.join(key)}. Fix: remove one of them."
             )
+        points = fields["points"].strip()
         marks[key] = Mark(
-            parse_points(
-                place, row.fields["points"].strip(), most.get(key[1], math.inf)
-            ),
-            row.fields["comment"],
-            row.fields.get("answer_id", "").strip(),
-            row.fields.get("before", ""),
+            parse_points(place, points, most.get(key[1], math.inf)),
+            fields["comment"],
+            fields.get("answer_id", "").strip(),
+            fields.get("before", ""),
         )
     return marks
 
@@ -101,52 +101,49 @@ def current(marks: Marks, answers: Answers) -> tuple[Marks, list[str]]:
     """The marks for the answers as they are now.
 
     Args:
-        marks: that the table holds.
+        marks: that the table holds. A row is found by its answer_id first: a
+            spreadsheet makes 7 of a student called 007.
         answers: of all students, to the questions that a person grades.
 
     Returns:
         The marks, and a line for each that does not count any more.
     """
+    ids = {
+        (student, question): answer_id(student, question, answer)
+        for student, answered in answers.items()
+        for question, answer in answered.items()
+    }
+    keys = {identity: key for key, identity in ids.items()}
     now: Marks = {}
     lines = []
-    for key, mark in marks.items():
-        student, question = key
-        answer = answers.get(student, {}).get(question)
-        if not mark.given or answer is None:
-            if mark.given:
-                who = text.one_line(f"{student}, {question}")
-                lines.append(
-                    f"{FILE}: {who}: {mark.given}, and no such answer is there"
-                )
-            now[key] = mark
-        elif mark.answer_id not in ("", answer_id(answer)):
-            before = "; ".join(filter(None, (mark.before, mark.given)))
-            now[key] = Mark(before=before)
-            who = text.one_line(f"{student}, {question}")
-            lines.append(f"{FILE}: {who}: the answer has changed since {mark.given}")
-        else:
-            now[key] = mark
+    for typed, mark in marks.items():
+        key = keys.get(mark.answer_id, typed)
+        told = text.one_line(f"{FILE}: {', '.join(key)}: ")
+        if mark.given and key not in ids:
+            lines.append(f"{told}{mark.given}, and no such answer is there")
+        elif mark.given and mark.answer_id not in ("", ids[key]):
+            lines.append(f"{told}the answer has changed since {mark.given}")
+            mark = Mark(before="; ".join(filter(None, (mark.before, mark.given))))
+        now[key] = mark
     return now, lines
 
 
-def write(path: Path, assignment: Assignment, answers: Answers, marks: Marks) -> None:
-    """Write the table: a row for each student and question, then what is nobody's.
-
-    Raises:
-        OSError: it can't be written; it is as it was.
-    """
+def dumps(assignment: Assignment, answers: Answers, marks: Marks) -> str:
+    """The table: a row for each student and question, then what is nobody's."""
     most = {one.name: one.points for one in assignment.questions if one.manual}
+    header = ("student", "question", "max_points", "points", "comment", "before")
+    rows: list[list[object]] = [[*header, "answer", "answer_id"]]
     keys = [(student, question) for student in answers for question in most]
-    rows: list[list[object]] = [list(COLUMNS)]
-    for key in [*keys, *(key for key in marks if key not in set(keys))]:
-        mark = marks.get(key, Mark())
-        if key not in keys and not mark.given and not mark.before:
-            continue
-        student, question = key
+    for student, question in dict.fromkeys([*keys, *marks]):
+        mark = marks.get((student, question), Mark())
         answer = answers.get(student, {}).get(question)
-        identity = mark.answer_id if answer is None else answer_id(answer)
+        if answer is not None:
+            identity = answer_id(student, question, answer)
+        elif mark.given or mark.before:
+            identity = mark.answer_id
+        else:
+            continue
         points = "" if mark.points is None else mark.points
-        shown = (answer or "")[:SHOWN]
         rows.append([student, question, most.get(question, ""), points, mark.comment])
-        rows[-1] += [mark.before, shown, identity]
-    files.write_text(path, table.dumps(rows))
+        rows[-1] += [mark.before, (answer or "")[:SHOWN], identity]
+    return table.dumps(rows)

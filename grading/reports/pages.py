@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import collections
 import dataclasses
 import datetime
-import io
+import functools
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from grading import batch, text
 from grading.assignment import Assignment
 from grading.batch import Graded
 from grading.reports import marks, roster, scores, table
-from grading.reports.marks import Mark, Marks
+from grading.reports.marks import Marks
 from grading.reports.roster import Person
 from grading.reports.scores import Standing
 from grading.runner import QuestionResult
@@ -30,6 +29,7 @@ TEMPLATES = jinja2.Environment(
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
 )
+BINS = 10  # of the histogram of scores
 SLOW = (
     "Too slow: your answer takes too long on other inputs{limit}. Think of loops in "
     "Python, of work that is done twice, of compiling again for each size."
@@ -63,9 +63,6 @@ def plain(name: str) -> str:
     return name.removeprefix("test_").replace("_", " ")
 
 
-TEMPLATES.filters.update(number=number, plain=plain)
-
-
 def titled(question) -> str:
     """A question's title, and whether it is an extra."""
     return f"{question.title} (extra)" if question.extra else question.title
@@ -83,6 +80,9 @@ def hint(question: QuestionResult) -> str:
     return LOST if kinds <= {"slow", "lost"} else WRONG
 
 
+TEMPLATES.filters.update(number=number, plain=plain, titled=titled, hint=hint)
+
+
 def feedback(
     standing: Standing, assignment: Assignment, given: Marks, options: Options
 ) -> str:
@@ -97,29 +97,7 @@ def feedback(
         options: whether extras count, and whether hidden checks are named.
     """
     graded = standing.graded
-    questions = []
-    for question in graded.result.questions:
-        points = standing.points[question.name]
-        hidden = [test for test in question.tests if test.hidden]
-        mark = given.get((graded.submission.student, question.name), Mark())
-        shown = [one for one in question.tests if options.reveal or not one.hidden]
-        questions.append(
-            {
-                "title": titled(question),
-                "points": points,
-                "most": question.points,
-                "full": points is not None and points >= question.points,
-                "left_out": question.extra and points == 0,
-                "tests": shown,
-                "hidden": [] if options.reveal else hidden,
-                "hidden_points": sum(test.score for test in hidden),
-                "hidden_most": sum(test.points for test in hidden),
-                "hint": hint(question),
-                "comment": mark.comment,
-                "answer": graded.answers.get(question.name, ""),
-                "manual": question.manual,
-            }
-        )
+    student = graded.submission.student
     return TEMPLATES.get_template("feedback.html").render(
         title=assignment.title,
         file=text.file_name(graded.submission.path.name),
@@ -127,9 +105,13 @@ def feedback(
         most=assignment.points,
         most_extras=scores.EXTRAS * assignment.points,
         extras=bool(assignment.extras) and options.extras,
-        complete=None not in standing.points.values(),
-        questions=questions,
-        cells=[cell for cell in graded.result.cells if cell.error],
+        reveal=options.reveal,
+        answers=graded.answers,
+        comments={
+            name: mark.comment for (who, name), mark in given.items() if who == student
+        },
+        questions=graded.result.questions,
+        cells=graded.result.cells,
     )
 
 
@@ -180,10 +162,7 @@ def question_rates(standings: list[Standing], assignment: Assignment) -> list[di
         )
         rates.append(
             {
-                "name": question.name,
-                "title": titled(question),
-                "extra": question.extra,
-                "manual": question.manual,
+                "question": question,
                 "share": statistics.mean(known) / question.points if known else None,
                 "graded": len(known),
                 "failed": failed.most_common(),
@@ -192,41 +171,13 @@ def question_rates(standings: list[Standing], assignment: Assignment) -> list[di
     return rates
 
 
-def picture(values: list[float], most: float, rates: list[dict]) -> bytes:
-    """How the scores are distributed, and which questions cost the most points: SVG."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context({"svg.hashsalt": "book", "axes.axisbelow": True}):
-        figure, (left, right) = plt.subplots(
-            1, 2, figsize=(10, 0.9 + 0.42 * max(6, len(rates))), layout="constrained"
-        )
-        left.hist(values, [most * edge / 10 for edge in range(11)], color="#0072b2")
-        left.set(xlabel="points", ylabel="students", title="Scores", xlim=(0, most))
-        left.yaxis.get_major_locator().set_params(integer=True)
-        known = [one for one in rates if one["share"] is not None and not one["extra"]]
-        known = known[::-1]
-        lost = [100 * (1 - rate["share"]) for rate in known]
-        right.barh([rate["name"] for rate in known], lost, color="#d55e00")
-        right.set(xlabel="points lost, %", title="By question", xlim=(0, 100))
-        for axes in (left, right):
-            axes.spines[["top", "right"]].set_visible(False)
-            axes.grid(alpha=0.3)
-        file = io.BytesIO()
-        figure.savefig(file, format="svg", metadata={"Date": None})
-        plt.close(figure)
-    return file.getvalue()
-
-
 def summary(
     standings: list[Standing],
     assignment: Assignment,
     options: Options,
     lines: list[str],
 ) -> str:
-    """The teacher's page: the picture, each question, each student.
+    """The teacher's page: how scores are spread, each question, each student.
 
     Args:
         standings: what counts.
@@ -236,9 +187,9 @@ def summary(
     """
     counted = [one for one in standings if one.graded and one.counts]
     values = [one.score for one in counted]
-    rates = question_rates(counted, assignment)
-    core = [one for one in rates if one["share"] is not None and not one["extra"]]
-    drawn = base64.b64encode(picture(values, assignment.points, rates)).decode()
+    bins = collections.Counter(
+        min(int(BINS * value / assignment.points), BINS - 1) for value in values
+    )
     return TEMPLATES.get_template("summary.html").render(
         title=assignment.title,
         date=datetime.date.today().isoformat(),
@@ -248,33 +199,13 @@ def summary(
         extras=bool(assignment.extras) and options.extras,
         median=statistics.median(values),
         mean=statistics.mean(values),
-        rates=rates,
-        hardest=min(core, key=lambda rate: rate["share"], default=None),
-        picture=drawn,
+        bins=[bins[index] for index in range(BINS)],
+        rates=question_rates(counted, assignment),
         open=sum(list(one.points.values()).count(None) for one in counted),
         lines=lines,
         roster=options.people is not None,
-        rows=[_row(one) for one in standings],
+        standings=standings,
     )
-
-
-def _row(one: Standing) -> dict:
-    """A student's row on the teacher's page."""
-    graded, page, cells = one.graded, "", []
-    if graded is not None:
-        cells = graded.result.cells
-        page = f"{batch.STUDENTS}/{graded.submission.folder}/feedback.html"
-    return {
-        "student": one.student,
-        "page": page,
-        "person": one.person,
-        "score": one.score if one.counts else None,
-        "extras": one.extras,
-        "instead": one.instead,
-        "problem": one.problem,
-        "errors": [cell for cell in cells if cell.error],
-        "seconds": graded.result.seconds if graded else None,
-    }
 
 
 def write(
@@ -284,7 +215,7 @@ def write(
 
     Args:
         out: the folder of results; the table manual.csv in it is read.
-        all_graded: the submissions. One whose page can't be written gets a problem.
+        all_graded: the submissions.
         assignment: what they answer.
         options: what the teacher chose.
 
@@ -296,8 +227,7 @@ def write(
     """
     path = out / marks.FILE
     answers = {one.submission.student: one.answers for one in all_graded}
-    kept = marks.read(path, assignment)
-    given, changed = marks.current(kept, answers)
+    given, changed = marks.current(marks.read(path, assignment), answers)
     standings, lines = scores.standings(
         all_graded, assignment, given, options.people, options.extras
     )
@@ -305,33 +235,25 @@ def write(
     for one in standings:
         if one.graded is not None:
             page = batch.folder(out, one.graded.submission) / "feedback.html"
-            problem = attempt(
-                page, lambda one=one: feedback(one, assignment, given, options)
-            )
-            if problem:
-                result = one.graded.result
-                said = "feedback.html can't be written"
-                result.problem = "; ".join(filter(None, [result.problem, said]))
-                lines.append(text.one_line(f"{one.student}: {problem}"))
-    pages = {
-        "grades.csv": lambda: grades(standings, assignment, options.people),
-        "summary.html": lambda: summary(standings, assignment, options, lines),
-    }
-    lines += [said for name in pages if (said := attempt(out / name, pages[name]))]
+            make = functools.partial(feedback, one, assignment, given, options)
+            lines += attempt(page, make)
+    lines += attempt(
+        out / "grades.csv", lambda: grades(standings, assignment, options.people)
+    )
     if any(question.manual for question in assignment.questions):
-        try:
-            marks.write(path, assignment, answers, given)
-        except OSError as error:
-            lines.append(f"{path}: can't be written ({error.strerror}).")
+        lines += attempt(path, lambda: marks.dumps(assignment, answers, given))
+    page = out / "summary.html"
+    lines += attempt(page, lambda: summary(standings, assignment, options, lines))
     return standings, lines
 
 
-def attempt(path: Path, make: Callable[[], str]) -> str:
-    """Write a report; why that fails, or an empty text."""
+def attempt(path: Path, make: Callable[[], str]) -> list[str]:
+    """Write a report; if that fails, a line that says why."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_text(path, make())
     except Exception as error:  # of whatever kind: the other reports must be written
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        return f"{path}: can't be written ({reason}). Fix: remove what is in its place."
-    return ""
+        told = f"{path}: can't be written ({reason}). Fix: remove what is in its place."
+        return [text.one_line(told)]
+    return []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import re
 import unicodedata
@@ -14,7 +13,6 @@ from grading.submissions import ENDING, Submission
 from tools.model.errors import UserError
 
 COLUMNS = ("number", "name", "mail")
-MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[^\W_]+)+")
 WORD = re.compile(r"[^\W_]+")
 
 
@@ -37,20 +35,18 @@ def read(path: Path) -> list[Person]:
         UserError: the table is broken, or two people have one number or one mail.
     """
     people: list[Person] = []
-    lines: dict[tuple[str, str], int] = {}
-    for row in table.read(path, COLUMNS):
-        values = [text.one_line(row.fields[name].strip()) for name in COLUMNS]
-        person = Person(*values)
+    taken: set[tuple[str, str]] = set()
+    for line, fields in table.read(path, COLUMNS):
+        person = Person(*(text.one_line(fields[name].strip()) for name in COLUMNS))
         for column in ("number", "mail"):
             value = getattr(person, column)
-            first = lines.setdefault((column, value.casefold()), row.line)
-            if value and first != row.line:
+            if value and (column, value.casefold()) in taken:
                 raise UserError(
-                    f"{path}, line {row.line}: the {column} {value} stands in line "
-                    f"{first}, too. Fix: one line for each person."
+                    f"{path}, line {line}: the {column} {value} stands in an earlier "
+                    "line, too. Fix: one line for each person."
                 )
-        if any(values):
-            people.append(person)
+            taken.add((column, value.casefold()))
+        people.append(person)
     if not people:
         raise UserError(f"{path}: nobody is in it. Fix: a line for each person.")
     return people
@@ -73,18 +69,18 @@ def match(
     Returns:
         The people by the file's place, and a line for each file that is nobody's.
     """
-    index = _index(people)
+    keys = {person: _keys(person) for person in people}
     whose: dict[str, Person] = {}
     lines = []
     for file in submissions:
-        name = re.sub(rf"(?i){re.escape(ENDING)}$", "", file.place)
+        name = file.place.removesuffix(ENDING)
         name = re.sub(rf"(?i){re.escape(assignment)}", " ", name)
-        fits = _fits(name, index)
-        if len(fits) == 1:
-            whose[file.place] = people[fits.pop()]
+        people_meant = _fits(f" {flat(name)} ", keys)
+        if len(people_meant) == 1:
+            whose[file.place] = people_meant.pop()
             continue
-        who = "; ".join(str(people[number]) for number in sorted(fits))
-        reason = f"it could be {who}" if fits else "it names nobody of the roster"
+        who = "; ".join(sorted(map(str, people_meant)))
+        reason = f"it could be {who}" if who else "it names nobody of the roster"
         lines.append(
             f"{text.file_name(file.place)}: whose is it? {reason}. Fix: write the "
             "person's number into the name of the file, or of its folder"
@@ -92,43 +88,27 @@ def match(
     return whose, lines
 
 
-Index = dict[str, dict[str, set[int]]]  # by what it is, then by its words
+def _keys(person: Person) -> list[set[str]]:
+    """What tells a person: by number, by mail and by name, each in a space's frame."""
+    words = flat(person.name).split()
+    orders = [words[start:] + words[:start] for start in range(len(words))]
+    names = {glue.join(order) for order in orders for glue in (" ", "")}  # "": Canvas
+    login = flat(person.mail.partition("@")[0])
+    mails = {flat(person.mail)} | ({login} - set(words))  # a first name alone is none
+    kinds = ({flat(person.number)}, mails, names)
+    return [{f" {key} " for key in kind if key} for kind in kinds]
 
 
-def _index(people: list[Person]) -> Index:
-    """The people by what tells them, in words."""
-    kinds = ("number", "mail", "name")
-    index: Index = {kind: collections.defaultdict(set) for kind in kinds}
-    for position, person in enumerate(people):
-        for mail in (person.mail, person.mail.partition("@")[0]):
-            index["mail"][flat(mail)].add(position)
-        index["number"][flat(person.number)].add(position)
-        words = flat(person.name).split()
-        for start in range(len(words)):
-            name = words[start:] + words[:start]
-            index["name"][" ".join(name)].add(position)
-            index["name"]["".join(name)].add(position)  # as Canvas writes them
-    for kind in index.values():
-        kind.pop("", None)
-    return index
-
-
-def _fits(name: str, index: Index) -> set[int]:
-    """Who can be meant: of several, those whom all that stands there fits."""
-    fits: dict[str, set[int]] = {kind: set() for kind in index}
-    for mail in MAIL.findall(name):
-        people = index["mail"].get(flat(mail), set())
-        fits["mail"] |= people
-        if people:  # its parts are no names of others
-            name = name.replace(mail, " ")
-    longest = max(len(key.split()) for kind in index.values() for key in kind)
-    words = flat(name).split()
-    for start in range(len(words)):
-        for end in range(start + 1, min(len(words), start + longest) + 1):
-            piece = " ".join(words[start:end])
-            for kind, known in index.items():
-                fits[kind] |= known.get(piece, set())
-    named = [people for people in fits.values() if people]
+def _fits(name: str, keys: dict[Person, list[set[str]]]) -> set[Person]:
+    """Who can be meant: of several, the one whom all that stands there fits."""
+    named = []
+    for kind in range(3):
+        people = {
+            person
+            for person, own in keys.items()
+            if any(key in name for key in own[kind])
+        }
+        named += [people] if people else []
     everybody = set().union(*named)
     agreed = everybody.intersection(*named)
     return agreed if len(agreed) == 1 else everybody

@@ -75,15 +75,14 @@ def standing(
         extras: whether they count.
     """
     results = graded.result.questions
-    found = Standing(graded)
-    found.points = {one.name: earned(graded, one, marks) for one in results}
+    points = {one.name: earned(graded, one, marks) for one in results}
     core = [one for one in results if not one.extra]
-    found.core = sum(found.points[one.name] or 0.0 for one in core)
-    found.extras = sum(found.points[one.name] or 0.0 for one in results if one.extra)
+    in_core = sum(points[one.name] or 0.0 for one in core)
+    in_extras = sum(points[one.name] or 0.0 for one in results if one.extra)
     lost = sum(one.points - one.score for one in core if not one.manual)
     most = EXTRAS * assignment.points if extras else 0.0
-    found.score = found.core + min(found.extras, lost, most)
-    return found
+    score = in_core + min(in_extras, lost, most)
+    return Standing(graded, None, "", points, in_core, in_extras, score)
 
 
 def standings(
@@ -108,24 +107,23 @@ def standings(
     Returns:
         The standings, and a line for each file that is nobody's or does not count.
     """
-    found = [standing(one, assignment, marks, extras) for one in all_graded]
+    handed_in = [standing(one, assignment, marks, extras) for one in all_graded]
     if people is None:
-        return found, []
-    files = [one.submission for one in all_graded]
-    whose, lines = roster.match(files, people, assignment.name)
+        return handed_in, []
+    submissions = [one.submission for one in all_graded]
+    whose, lines = roster.match(submissions, people, assignment.name)
     theirs: dict[Person, list[Standing]] = {person: [] for person in people}
-    for one in found:
+    for one in sorted(handed_in, key=lambda one: _when(one.graded.submission)):
         one.person = whose.get(one.graded.submission.place)
         if one.person is not None:
             theirs[one.person].append(one)
     for person, several in theirs.items():
-        several.sort(key=lambda one: _when(one.graded.submission))
         for one in several[:-1]:
             one.instead = text.file_name(several[-1].graded.submission.place)
             place = text.file_name(one.graded.submission.place)
             lines.append(f"{person}: {place} does not count, {one.instead} is later")
     absent = [Standing(None, person) for person in people if not theirs[person]]
-    return found + absent, lines
+    return handed_in + absent, lines
 
 
 def _when(file: Submission) -> tuple[bool, float, str]:

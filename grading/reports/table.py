@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import re
 from pathlib import Path
@@ -15,14 +14,6 @@ DELIMITERS = ",;\t"
 # starts depends on what it takes for a separator. Source: OWASP, "CSV Injection".
 SIGN = re.compile(r"""(\A[\s"]*|[,;:|\t\r\n"][\s"]*)('*)([=+\-@＝＋－＠])""")
 csv.field_size_limit(2**31 - 1)  # an answer may be longer than csv's usual limit
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A row of a table."""
-
-    line: int  # where it starts in the file, from 1
-    fields: dict[str, str]  # by the names of the columns
 
 
 def harmless(text: str) -> str:
@@ -48,12 +39,16 @@ def dumps(rows: list[list[object]]) -> str:
     return "\ufeff" + text.getvalue()
 
 
-def read(path: Path, needed: tuple[str, ...]) -> list[Row]:
-    """The rows of a table, with commas, semicolons or tabs, by lower-case names.
+def read(path: Path, needed: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
+    """The rows of a table, with commas, semicolons or tabs.
 
     Args:
         path: the table; empty rows in it are left out.
         needed: columns that it must have.
+
+    Returns:
+        The line on which each row starts, and its fields by the columns' lower-case
+        names.
 
     Raises:
         UserError: the table is broken; the message names the line.
@@ -64,29 +59,29 @@ def read(path: Path, needed: tuple[str, ...]) -> list[Row]:
         raise UserError(
             f"{path}: not in UTF-8. Fix: save it as CSV UTF-8 in the spreadsheet."
         ) from None
-    header = text.partition("\n")[0]
-    delimiter = max(DELIMITERS, key=header.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows, names, line = [], [], 1
+    delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
+    lines = io.StringIO(text, newline="")
+    reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
+    rows, line = [], 1
     try:
+        names = [name.strip().casefold() for name in reader.fieldnames or ()]
+        reader.fieldnames = names
+        line = reader.line_num + 1
         for fields in reader:
-            if not names:
-                names = [name.strip().casefold() for name in fields]
-            elif any(field.strip() for field in fields):
-                if len(fields) != len(names):
-                    raise csv.Error(f"{len(fields)} fields, and {len(names)} columns")
-                values = map(typed, fields)
-                rows.append(Row(line, dict(zip(names, values, strict=True))))
+            if None in fields or None in fields.values():
+                raise csv.Error("another number of fields than columns")
+            if any(field.strip() for field in fields.values()):
+                values = {name: typed(field) for name, field in fields.items()}
+                rows.append((line, values))
             line = reader.line_num + 1
     except csv.Error as error:
         raise UserError(
             f"{path}, line {line}: a double quote is missing or in the wrong place, or "
             f"a field is missing ({error}). Fix: put quotes around the text."
         ) from None
-    missing = [name for name in needed if names.count(name) != 1]
-    if missing:
+    if missing := [name for name in needed if name not in names]:
         raise UserError(
-            f"{path}, line 1: no column {', '.join(missing)}, or two. "
+            f"{path}, line 1: no column {', '.join(missing)}. "
             f"Fix: the first line names the columns {', '.join(needed)}."
         )
     return rows

@@ -3,7 +3,7 @@
 import class_factory
 import pytest
 
-from grading.author import masters
+from grading.author import masters, questions
 from tools.model.errors import UserError
 
 KEYS = {
@@ -36,7 +36,6 @@ def test_the_keys_are_the_questions(tmp_path):
     ]
     assert found.questions[0].chapters == (1, 2)
     assert (found.points, [one.name for one in found.extras]) == (5, ["q2", "q4"])
-    assert masters.questions(master(tmp_path)) == found.questions
 
 
 def test_students_read_them_below_the_titles(tmp_path):
@@ -55,15 +54,19 @@ def test_students_read_them_below_the_titles(tmp_path):
         assert "The others are extras, about 17 minutes and 5 points in all" in size
 
 
-WRONG = {
-    "a text for minutes": ("minutes: ten", "minutes: 'ten'"),
-    "a chapter that is not there": ("chapters: [1, 99]", "there is no chapter 99"),
-}
-
-
-@pytest.mark.parametrize("lines, said", WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(
+    "lines, said",
+    [
+        ("minutes: ten", "can't be: '# BEGIN QUESTION\\nname: q2"),
+        ("chapters: [1, 99]", "q2: there is no chapter 99"),
+    ],
+)
 def test_a_wrong_key_is_refused_with_its_question(lines, said, tmp_path):
-    path = master(tmp_path, {"q2": lines})
-    with pytest.raises(UserError, match=r"mini\.md, q2") as error:
-        masters.build(path)
+    with pytest.raises(UserError, match=r"mini\.md") as error:
+        masters.build(master(tmp_path, {"q2": lines}))
     assert said in str(error.value) and "Fix: " in str(error.value)
+
+
+def test_the_page_for_teachers_has_the_tables_of_the_masters():
+    page = (questions.ROOT / questions.PAGE).read_text()
+    assert questions.tables() in page, "Fix: make assignments."

@@ -4,11 +4,12 @@ import dataclasses
 import time
 
 import class_factory
+import gates
 import hanging
 import pytest
 
 from grading import runner, sandbox
-from grading.author import gates, masters
+from grading.author import masters
 from grading.runner import QuestionResult
 
 SHORT = sandbox.Limits(cell_seconds=4, call_seconds=1, total_seconds=60, restarts=0)

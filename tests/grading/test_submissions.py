@@ -3,9 +3,6 @@
 import dataclasses
 import json
 import os
-import socket
-import subprocess
-import sys
 import threading
 import unicodedata
 from pathlib import Path
@@ -13,14 +10,11 @@ from pathlib import Path
 import class_factory
 import nbformat
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from grading import submissions, written
 from grading.assignment import PLACEHOLDER
 from grading.author import masters
 from grading.text import one_line
-from tools.model.chapters import ROOT
 from tools.model.errors import UserError
 
 pytestmark = class_factory.NEEDS_SANDBOX
@@ -28,13 +22,13 @@ pytestmark = class_factory.NEEDS_SANDBOX
 NOTHING = '{"cells": []}'
 
 
-def students(folder: Path, *names: str | bytes, known=None) -> dict[str, str]:
+def students(folder: Path, *names: str | bytes) -> dict[str, str]:
     """Whose the files with these names are."""
     for name in names:
         path = folder / os.fsdecode(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(NOTHING)
-    found = submissions.find(folder, "mini", known)
+    found = submissions.find(folder, "mini")
     return {str(one.path.relative_to(folder)): one.student for one in found}
 
 
@@ -65,43 +59,20 @@ def notebook(*sources, **more) -> dict:
 def test_students_are_told_apart_as_platforms_name_them(tmp_path):
     names = {
         "doejane_123_456_mini.ipynb": "doejane_123_456",
-        "roejohn_LATE_9_8_mini-2.ipynb": "roejohn_LATE_9_8",
-        "Ängström_7_8_mini (1).ipynb": "Ängström_7_8",
+        "Ängström_7_8_mini (1).ipynb": "Ängström_7_8_mini (1)",
         "Ada Lovelace_7_assignsubmission_file_/mini.ipynb": "Ada Lovelace_7",
-        "submission_42/anything.ipynb": "submission_42",
+        "submission_42/anything.ipynb": "submission_42 - anything",
         "two/one.ipynb": "two - one",
-        "two/other.ipynb": "two - other",
-        "mini.ipynb": "mini",
+        "two/mini.ipynb": "two",
+        "two/mini-2.ipynb": "two - mini-2",
+        "gemini.ipynb": "gemini",
+        "mini.ipynb": "mini.ipynb",
+        ".gina.ipynb": ".gina",
     }
-    for name in [*names, "__MACOSX/x.ipynb", "two/.ipynb_checkpoints/mini.ipynb"]:
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True, parents=True)
-        path.write_text("{}")
+    ignored = ("__MACOSX/x.ipynb", "two/.ipynb_checkpoints/a.ipynb", "._two.ipynb")
+    assert students(tmp_path, *names, *ignored) == names
     found = submissions.find(tmp_path, "mini")
-    assert {
-        one.path.relative_to(tmp_path).as_posix(): one.student for one in found
-    } == (names)
     assert len({one.folder for one in found}) == len(found)
-
-
-@pytest.mark.parametrize(
-    "student, folder",
-    [("../../etc", "_.._etc"), ("a/b", "a_b"), ("..", "_"), ("ä b", "ä b")],
-)
-def test_a_students_name_leads_nowhere_else(student, folder):
-    assert submissions.folder_name(student) == folder
-
-
-@given(st.text(min_size=1))
-@example("CON")
-@example("aux.x")
-@example("\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}" * 40)
-def test_any_name_makes_a_folder(student):
-    name = submissions.folder_name(one_line(student))
-    assert name and name.strip(". ") == name
-    assert len(name.encode()) <= 110
-    assert not set(name) & set('/\\<>:"|?*\0\n')
-    assert name.partition(".")[0].upper() not in ("CON", "PRN", "AUX", "NUL")
 
 
 NAMES = [
@@ -118,37 +89,23 @@ def test_any_name_of_a_file_is_a_students(tmp_path):
     found = submissions.find(tmp_path, "mini")
     for one in found:
         assert one.student == one_line(one.student).strip() != ""
+        assert one.folder.strip(". ") == one.folder and len(one.folder.encode()) < 120
+        assert not set(one.folder) & set('/\\<>:"|?*\0\n')
         assert submissions.read(one.path, class_factory.mini()).problem == ""
     folders = {unicodedata.normalize("NFKC", one.folder).casefold() for one in found}
     assert len({one.student for one in found}) == len(folders) == len(NAMES)
 
 
-def test_what_is_known_wrongly_makes_no_two_students_one(tmp_path):
-    known = {"a.ipynb": "same", "b.ipynb": "same", "gone.ipynb": "c"}
-    found = students(tmp_path, "a.ipynb", "b.ipynb", "c.ipynb", known=known)
-    assert sorted(found.values()) == ["c", "same", "same (2)"]
-
-
-def test_who_comes_late_takes_nobodys_folder(tmp_path):
-    (tmp_path / "a?b.ipynb").write_text("{}")
-    (first,) = submissions.find(tmp_path, "mini")
-    (tmp_path / "a*b.ipynb").write_text("{}")
-    known, kept = {first.place: first.student}, {first.place: first.folder}
-    found = submissions.find(tmp_path, "mini", known, kept)
-    assert [one.folder for one in found] == ["a_b (2)", "a_b"]
-    assert found[1] == first
-
-
-def test_who_was_there_first_keeps_the_name(tmp_path):
-    known = students(tmp_path, "anna_mini.ipynb")
-    assert known == {"anna_mini.ipynb": "anna"}
-    known = students(tmp_path, "anna/other.ipynb", known=known)
-    assert known == {"anna_mini.ipynb": "anna", "anna/other.ipynb": "anna - other"}
-    known = students(tmp_path, "ANNA/mini.ipynb", known=known)
-    assert known["anna_mini.ipynb"] == "anna"
-    assert known["ANNA/mini.ipynb"] == "ANNA - mini"
-    (tmp_path / "anna_mini.ipynb").unlink()
-    assert students(tmp_path, known=known)["anna/other.ipynb"] == "anna - other"
+def test_who_comes_later_takes_nobodys_name(tmp_path):
+    names = ["anna.ipynb", "anna_mini.ipynb", "ANNA/mini.ipynb", "a?b.ipynb"]
+    before: dict = {}
+    for name in names:
+        whose = students(tmp_path, name)
+        taken = {one.casefold() for one in whose.values()}
+        assert len(taken) == len(whose)
+        for place, student in before.items():
+            assert whose[place] == student or student not in whose.values()
+        before = whose
 
 
 # Files that are none.
@@ -166,7 +123,7 @@ def test_a_folder_without_notebooks_is_refused(tmp_path):
 
 def test_who_handed_in_no_notebook_is_named(tmp_path, monkeypatch):
     (tmp_path / "honest.ipynb").write_text(NOTHING)
-    for name in ("pdf_1_assignsubmission_file_/a.pdf", "hidden/.a.ipynb", "shut/x"):
+    for name in ("pdf_1_assignsubmission_file_/a.pdf", "shut/x"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
     (tmp_path / "none").mkdir()
@@ -183,33 +140,10 @@ def test_who_handed_in_no_notebook_is_named(tmp_path, monkeypatch):
     none = "there is no notebook (*.ipynb) in it: "
     assert {one.student: one.problem for one in found if one.problem} == {
         "pdf_1": none + "a.pdf",
-        "hidden": none + ".a.ipynb",
         "none": none + "it is empty",
         "link": "this is a link",
         "shut": "the folder can't be read (Permission denied)",
     }
-
-
-def test_a_hidden_notebook_is_a_students(tmp_path):
-    names = [".gina.ipynb", "._honest.ipynb", "a/.x.ipynb", "a/b.ipynb", ".x/a.ipynb"]
-    found = students(tmp_path, *names)
-    assert found == {".gina.ipynb": ".gina", "a/b.ipynb": "a"}
-
-
-@pytest.mark.slow
-def test_folders_nested_without_end_are_named(tmp_path, monkeypatch):
-    (tmp_path / "honest.ipynb").write_text(NOTHING)
-    monkeypatch.chdir(tmp_path)
-    try:
-        for _ in range(2500):
-            Path("d").mkdir()
-            os.chdir("d")
-        monkeypatch.undo()
-        found = submissions.find(tmp_path, "mini")
-    finally:  # pytest could not remove them
-        subprocess.run(["rm", "-rf", tmp_path / "d"], check=True)
-    assert [one.student for one in found] == ["d", "honest"]
-    assert "name too long" in found[0].problem
 
 
 @pytest.mark.parametrize(
@@ -217,15 +151,11 @@ def test_folders_nested_without_end_are_named(tmp_path, monkeypatch):
     [
         Path.mkdir,
         os.mkfifo,
-        lambda path: socket.socket(socket.AF_UNIX).bind("x.ipynb"),
         lambda path: path.symlink_to("/dev/zero"),
         lambda path: path.symlink_to(path.with_name("honest.ipynb")),
-        lambda path: path.symlink_to("/etc"),
-        lambda path: path.symlink_to("nowhere"),
     ],
 )
-def test_what_is_no_file_is_named_and_harms_nobody(tmp_path, make, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # a socket's path is at most 108 bytes
+def test_what_is_no_file_is_named_and_harms_nobody(tmp_path, make):
     (tmp_path / "honest.ipynb").write_text(NOTHING)
     make(tmp_path / "x.ipynb")
     assert students(tmp_path) == {"honest.ipynb": "honest", "x.ipynb": "x"}
@@ -236,7 +166,7 @@ def test_what_is_no_file_is_named_and_harms_nobody(tmp_path, make, monkeypatch):
 def test_links_to_folders_are_not_followed(tmp_path):
     (tmp_path / "in" / "a").mkdir(parents=True)
     (tmp_path / "in" / "a" / "back").symlink_to(tmp_path / "in")
-    assert students(tmp_path / "in", "a/x.ipynb") == {"a/x.ipynb": "a"}
+    assert students(tmp_path / "in", "a/mini.ipynb") == {"a/mini.ipynb": "a"}
 
 
 def test_a_large_file_is_read_no_further_than_its_limit(tmp_path):
@@ -263,41 +193,21 @@ def test_the_digest_is_of_what_was_graded(tmp_path, monkeypatch):
 # What is in a file.
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32-le"])
-def test_notebooks_in_all_encodings_of_unicode_are_read(tmp_path, encoding):
-    path = tmp_path / "x.ipynb"
-    text = json.dumps(notebook("name = 'Zoë'"), ensure_ascii=False)
-    path.write_text(text, encoding=encoding)
-    content = submissions.read(path, class_factory.mini())
-    assert [cell.source for cell in content.cells] == ["name = 'Zoë'"]
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {"metadata": []},
-        {"metadata": {"x": float("nan")}},
-        {"extra": [[{"outputs": 3}]]},
-        {"nbformat": 99},
-    ],
-)
-def test_what_does_not_count_does_no_harm(tmp_path, odd):
-    data = notebook("a = 1", "b = 2", **odd)
+def test_what_does_not_count_does_no_harm(tmp_path):
+    data = notebook("a = 1", metadata=[], nbformat=99, extra=[{"outputs": 3}])
     (tmp_path / "x.ipynb").write_text(json.dumps(data))
     content = submissions.read(tmp_path / "x.ipynb", class_factory.mini())
-    assert [cell.source for cell in content.cells] == ["a = 1", "b = 2"]
+    assert [cell.source for cell in content.cells] == ["a = 1"]
 
 
 BROKEN = {
     "latin-1": json.dumps(notebook("é"), ensure_ascii=False).encode("latin-1"),
     "deep": b"[" * 200_000,
-    "huge number": b'{"cells": ' + b"9" * 10_000 + b"}",
     "no cells": b'{"a": 1}',
     "cells are text": b'{"cells": "abc"}',
+    "a list": b"[1]",
     "a source of numbers": json.dumps(notebook([1, 2])).encode(),
-    "a type of a list": b'{"cells": [{"cell_type": [], "source": ""}]}',
     "escapes": b'\x1b[31m\n{"cells"',
-    "utf-16 cut": json.dumps(notebook("a")).encode("utf-16")[:-1],
 }
 
 
@@ -310,20 +220,17 @@ def test_what_is_no_notebook_says_so_in_one_line(tmp_path, name):
     assert said == one_line(said)
 
 
-def test_a_million_cells_are_refused(tmp_path):
+@pytest.mark.parametrize(
+    "sources, said",
+    [
+        (1001 * ["a"], "the notebook has more than 1000 cells"),
+        (["a", "b" * (2**20 + 1)], "a code cell has more than 1048576 characters"),
+    ],
+)
+def test_what_is_too_much_is_refused(tmp_path, sources, said):
     path = tmp_path / "x.ipynb"
-    one = '{"cell_type":"raw","source":""}'
-    path.write_text('{"cells":[' + ",".join([one] * 900_000) + "]}")
-    assert problem(path) == "the notebook has more than 1000 cells"
-
-
-def test_a_long_code_cell_is_left_out_alone(tmp_path):
-    path = tmp_path / "x.ipynb"
-    path.write_text(json.dumps(notebook("a", "b" * (2**20 + 1), "c" * 2**20)))
-    first, second, third = submissions.read(path, class_factory.mini()).cells
-    assert (first.source, third.source) == ("a", "c" * 2**20)
-    with pytest.raises(ValueError, match="is longer than 1048576 characters, so it"):
-        exec(second.source, {})
+    path.write_text(json.dumps(notebook(*sources)))
+    assert problem(path) == said
 
 
 def with_text(path: Path, source: str) -> submissions.Content:
@@ -348,48 +255,6 @@ def test_a_pasted_picture_is_shortened_and_keeps_nothing_back(tmp_path):
     assert one == same != other  # a mark counts for the picture that got it
 
 
-@pytest.mark.parametrize("text", ["data:" * 10**6, "data:a," * 10**6, "data:," * 10**6])
-def test_what_looks_like_pictures_takes_no_time(tmp_path, text):
-    path = tmp_path / "x.ipynb"
-    data = notebook()
-    data["cells"].append({"cell_type": "markdown", "source": f"{MARK}\n{text} x"})
-    path.write_text(json.dumps(data))
-    assert problem(path) == ""
-
-
-@pytest.mark.slow
-def test_a_file_of_empty_lists_takes_little_memory(tmp_path):
-    count = (submissions.MAX_FILE - 100) // len("[[[]]],")
-    text = '{"cells":[' + "[[[]]]," * count + "[]]}"
-    (tmp_path / "x.ipynb").write_text(text)
-    code = (
-        "import pathlib, resource, sys; from grading import submissions\n"
-        "print(submissions.read(pathlib.Path(sys.argv[1]), None).problem)\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "x.ipynb")],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=60,
-    )
-    said, kib = done.stdout.splitlines()
-    assert "cell 1 has no type" in said
-    assert int(kib) < 2 * 2**20
-
-
-def test_old_notebooks_are_read(tmp_path):
-    cell = {"cell_type": "code", "input": ["a = 1\n", "b = 2"], "outputs": []}
-    old = {
-        **{"nbformat": 3, "nbformat_minor": 0, "metadata": {}},
-        "worksheets": [{"cells": [{**cell, "language": "python"}]}],
-    }
-    (tmp_path / "old.ipynb").write_text(json.dumps(old))
-    content = submissions.read(tmp_path / "old.ipynb", class_factory.mini())
-    assert [cell.source for cell in content.cells] == ["a = 1\nb = 2"]
-
-
 def test_half_characters_stay_in_the_cells_and_leave_the_answers(tmp_path):
     path = tmp_path / "x.ipynb"
     data = notebook("a = '\ud800'")
@@ -411,14 +276,16 @@ QUESTION = "### Question 4: explain (by hand)"  # its heading; {} is its whole t
 def longer():
     """The small assignment with texts below its last question, as others have them."""
     mini = class_factory.mini()
-    cells = [*mini.student.cells]
-    cells = with_code(cells)
-    cells.append(nbformat.v4.new_markdown_cell("Now the figure."))
-    cells.append(nbformat.v4.new_markdown_cell("## Hand in\n\nUpload it."))
-    student = nbformat.v4.new_notebook(cells=cells)
+    new = nbformat.v4
+    place = next(i for i, c in enumerate(mini.student.cells) if MARK in c.source)
+    cells = [*mini.student.cells[: place + 1], new.new_code_cell(GIVEN)]
+    cells.append(new.new_markdown_cell("Now the figure."))
+    cells.append(new.new_markdown_cell("## Hand in\n\nUpload it."))
+    student = new.new_notebook(cells=cells)
     return dataclasses.replace(mini, student=student)
 
 
+GIVEN = "def draw(rows):\n    ..."
 ANSWERS = {
     "nothing": ([f"{MARK}\n{PLACEHOLDER}"], ""),
     "in the same cell": ([f"{MARK}\nBecause."], "Because."),
@@ -430,41 +297,20 @@ ANSWERS = {
     "up to a changed text": ([MARK, "A.", "## Hand in\n\nDone!", "No."], "A."),
     "mark deleted": (["{}", "Because."], "Because."),
     "in the question": (["{}\n\nBecause."], "Because."),
-    "in the question, marked": (
-        ["{}\n\nBecause.", f"{MARK}\n{PLACEHOLDER}"],
-        "Because.",
-    ),
-    "above the mark": (
-        ["{}", "Because.", f"{MARK}\n{PLACEHOLDER}"],
-        "Because.",
-    ),
     "above and below": (["{}", "A.", f"{MARK}\nB.", "C."], "A.\n\nB.\n\nC."),
     "quoted": (["{}", f"{MARK}\n> {{1}}\n\nBecause."], "Because."),
     "question changed": (
         [f"{QUESTION}\n\nWhy, then?", f"{MARK}\nBecause."],
         "Why, then?\n\nBecause.",
     ),
-    "title and mark elsewhere": (["Hello.", f"{MARK}\nA.", "{}", "B."], "A.\n\nB."),
-    "merged": ([f"{{}}\n\n{MARK}\nBecause.\n\n## Hand in\n\nUp."], "Because."),
-    "no cells": ([], ""),
+    "merged": ([f"{{}}\n\n{MARK}\nBecause.\n\n## Hand in"], "Because."),
     "marked in code": ([("code", f"{MARK}\nBecause."), "So."], "Because.\n\nSo."),
     "a raw cell": (["{}", MARK, ("raw", "Because.")], "Because."),
-    "a comment in given code": (
-        ["{}", MARK, ("code", "def draw(rows):\n    # Because.\n    ...")],
-        "    # Because.",
-    ),
-    "a string": (["{}", MARK, ("code", '"""Because."""')], '"""Because."""'),
-    "given code": (["{}", MARK, ("code", "def draw(rows):\n    ...")], ""),
+    "changed code": (["{}", MARK, ("code", f"# So.\n{GIVEN}")], f"# So.\n{GIVEN}"),
+    "given code": (["{}", MARK, ("code", GIVEN)], ""),
     "code of another question": (["{}", "A.", ("code", "bytes_q3 = ...")], "A."),
     "another question": (["{}", "A.", "### Question 1: softmax", "B."], "A."),
 }
-
-
-def with_code(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    """The cells, with given code below the place for the answer."""
-    place = next(i for i, cell in enumerate(cells) if MARK in cell.source)
-    given = nbformat.v4.new_code_cell("def draw(rows):\n    ...")
-    return [*cells[: place + 1], given, *cells[place + 1 :]]
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -483,18 +329,8 @@ def test_an_endless_answer_is_cut_and_costs_no_time(tmp_path):
     text = "a\n" * (submissions.MAX_FILE // 8)
     content = with_text(tmp_path / "x.ipynb", f"{MARK}\n{text}")
     answer = content.answers["q4"]
-    assert len(answer) < written.MAX_TEXT + 100
+    assert len(answer) < written.MAX_ANSWER + 100
     assert answer.endswith(written.CUT)
-    assert problem(tmp_path / "x.ipynb") == ""
-
-
-def test_two_marks_in_one_cell_are_told_apart():
-    mini = class_factory.mini()
-    question = next(one for one in mini.questions if one.manual)
-    both = [question, dataclasses.replace(question, name="q5", title="Question 5")]
-    two = dataclasses.replace(mini, questions=both)
-    cell = ("markdown", f"{MARK} One. <!--answer:q5-->\nTwo.\n")
-    assert written.answers([cell], two) == {"q4": "One.", "q5": "Two."}
 
 
 @pytest.mark.parametrize("path", masters.master_paths(), ids=lambda path: path.stem)
