@@ -117,7 +117,7 @@ def _add_a_surrogate(result: nbformat.NotebookNode) -> None:
 
 
 # The protocol's pipe, from inside: what the worker was started with.
-PIPE = "import os, sys, json, struct\npipe = int(sys.argv[2])\n"
+PIPE = "import os, sys, json, struct\npipe = int(sys.argv[1])\n"
 
 
 def frame(text: str) -> str:
@@ -365,7 +365,7 @@ ATTACKS = {
         "        for m in range(100): file.write(b'x' * 2**20)",
         says="No space left|File too large|of memory",
     ),
-    "floods": case("while True: print('x' * 100_000)", says="printed more than 64 MiB"),
+    "floods": case("while True: print('x' * 100_000)", says="File too large"),
     "opens-files": case(
         "files = []\nwhile True: files.append(open('/dev/null'))", says="Too many open"
     ),
@@ -375,10 +375,6 @@ ATTACKS = {
     ),
     "protocol-oversized": case(
         PIPE + "os.write(pipe, b'\\xff' * 4)", says="broke the protocol: a text of"
-    ),
-    "protocol-too-many-bytes": case(
-        PIPE + frame('b\'{"number": 1, "sizes": [100000000000]}\''),
-        says="broke the protocol: bad sizes",
     ),
     "protocol-not-json": case(
         PIPE + frame("b'{' * 1000"), says="broke the protocol: not JSON"
@@ -391,14 +387,14 @@ ATTACKS = {
         says="broke the protocol: not JSON",
     ),
     "protocol-out-of-order": case(
-        PIPE + frame('b\'{"number": 999, "error": null, "sizes": []}\''),
+        PIPE + frame('b\'{"number": 999, "error": null}\''),
         says="an answer to another question",
     ),
     "protocol-call-from-a-cell": case(
         PIPE + "import gc\n"
         "own = [one for one in gc.get_objects() if type(one) is dict]\n"
         "number = next(one['current']['request'] for one in own if 'INSTALLS' in one)\n"
-        + frame("json.dumps({'number': number, 'call': 1, 'sizes': []}).encode()"),
+        + frame("json.dumps({'number': number, 'call': 1}).encode()"),
         says="a call of what is not there",
     ),
     "protocol-half-a-frame": case(
@@ -420,13 +416,12 @@ ATTACKS = {
     ),
     "protocol-forged-array": case(
         when_asked_for_q3(
-            "return {'$': 'array', 'dtype': 'O', 'shape': [1], 'array': 0}"
+            "return {'$': 'array', 'dtype': 'O', 'shape': [1], 'data': ''}"
         )
     ),
     "protocol-forged-shape": case(
         when_asked_for_q3(
-            "self.arrays.append(b'1234')\n"
-            "return {'$': 'array', 'dtype': '<i4', 'shape': [10**6, 10**6], 'array': 0}"
+            "return {'$': 'array', 'dtype': '<i4', 'shape': [10**6, 10**6], 'data': ''}"
         )
     ),
     "protocol-forged-dict": case(
@@ -443,8 +438,8 @@ ATTACKS = {
     "protocol-wide-value": case(when_asked_for_q3("return [[]] * 500_000")),
     "protocol-forged-points": case(
         PIPE + "import protocol\nhonest = protocol.pack\n"
-        "def pack(message, encoder=None):\n"
-        "    return honest({**message, 'score': 8, 'passed': True, 'ready': True}, encoder)\n"
+        "def pack(message):\n"
+        "    return honest({**message, 'score': 8, 'passed': True, 'ready': True})\n"
         "protocol.pack = pack"
     ),
     # On other students' files.

@@ -8,9 +8,8 @@ of its namespace it can tell all others something by one call, none can end it o
 it, and when it ends, the kernel ends them all. Nobody can look into it.
 
 The grader writes one letter at a time: `g`, go on; `s`, stop (answered with a dot when
-all processes have stopped); `q`, wait until all is quiet (answered with a dot). A line
-that starts with `!` says which limit was broken; all is then ended. So it is when the
-worker has ended, or the grader.
+all processes have stopped). A line that starts with `!` says which limit was broken;
+all is then ended. So it is when the worker has ended, or the grader.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ import sys
 import time
 
 WATCH = 0.1  # seconds between two looks at what is used
-QUIET = 0.1  # seconds in which nothing may have happened
-AT_MOST = 3.0  # seconds to wait for that
 STOPPING = 10.0  # seconds in which all must have stopped
 AWAKE = (b"R", b"S")  # states of a process that is not held still
 RESTLESS = b"!it did not hold still while nothing was asked of it\n"
@@ -144,31 +141,6 @@ def broken(limits: dict) -> str:
     return ""
 
 
-def activity() -> tuple[int, int]:
-    """Ticks of processor time that all have used, and how many threads want more."""
-    ticks = wanting = 0
-    for number in processes():
-        with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{number}/task"):
-                with open(f"/proc/{number}/task/{thread}/stat", "rb") as file:
-                    values = file.read().rpartition(b")")[2].split()
-                ticks += int(values[11]) + int(values[12])
-                wanting += values[0] in (b"R", b"D")
-    return ticks, wanting
-
-
-def settle() -> None:
-    """Wait until nothing happens in the sandbox."""
-    deadline = time.monotonic() + AT_MOST
-    before = (-1, 1)
-    while time.monotonic() < deadline:
-        now = activity()
-        if now == before and now[1] == 0:
-            return
-        before = now
-        time.sleep(QUIET)
-
-
 def awake() -> bool:
     """Whether a process in the sandbox is not held still."""
     for number in processes():
@@ -209,9 +181,6 @@ def serve(control: int, limits: dict, worker: int) -> bytes:
                 running = False
                 if not stop():
                     return RESTLESS
-                os.write(control, b".")
-            elif asked == b"q":
-                settle()
                 os.write(control, b".")
         status = ended(worker)
         if status is not None:

@@ -54,7 +54,7 @@ values = st.recursive(
     ),
     max_leaves=6,
 )
-PIPE = "import os, sys\npipe = int(sys.argv[2])\n"
+PIPE = "import os, sys\npipe = int(sys.argv[1])\n"
 LOOK = (
     "import glob, os\nfor name in glob.glob('/proc/[0-9]*/environ') + "
     "glob.glob('/proc/[0-9]*/cmdline') + glob.glob('/proc/self/fd/*'):\n"
@@ -78,7 +78,7 @@ deeds = st.sampled_from(
         "import os, signal\nfor n in range(1, 32):\n    try: signal.signal(n, 1)\n"
         "    except (OSError, ValueError): pass",
         "import threading, time\ndef run():\n    time.sleep(0.3)\n    import os\n"
-        "    os.write(int(__import__('sys').argv[2]), b'late')\n"
+        "    os.write(int(__import__('sys').argv[1]), b'late')\n"
         "threading.Thread(target=run).start()",
         "import os\nif os.fork() == 0:\n    while True: pass",
         "import json; json.dumps = lambda *a, **k: '{' * 9",
@@ -104,7 +104,7 @@ cells = (
     | st.binary(max_size=60).map(lambda data: f"import os; os.write(1, {data!r})")
     | st.binary(max_size=60).map(lambda data: f"{PIPE}os.write(pipe, {data!r})")
     | st.dictionaries(
-        st.sampled_from(["number", "error", "value", "ready", "missing", "sizes"]),
+        st.sampled_from(["number", "error", "value", "ready", "missing", "call"]),
         values,
     ).map(
         lambda data: (
