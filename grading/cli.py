@@ -12,7 +12,7 @@ import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 
-from grading import batch, probe, sandbox, shards, similar, submissions
+from grading import batch, probe, sandbox, similar, submissions
 from grading.author import masters, questions
 from grading.parallel import ENDS
 from grading.reports import marking, marks, pages, roster
@@ -82,13 +82,6 @@ def add_grade(commands) -> None:
         help="how many at a time (default: one a core, as far as memory goes)",
     )
     parser.add_argument(
-        "--shard",
-        type=shards.parse,
-        metavar="K/N",
-        help="grade a part of the folder, such as 2/8, and write no reports; after all "
-        "parts, the same command without --shard writes them",
-    )
-    parser.add_argument(
         "--roster",
         type=files.home,
         help="a table with the columns number, name and mail: whose each file is",
@@ -126,15 +119,12 @@ def grade(options: argparse.Namespace) -> int:
     path = masters.find_master(options.assignment)
     out = results(options, path.stem)
     people = roster.read(options.roster) if options.roster else None
-    if options.shard:
-        check_secret(out, options.seed)
     found = find(options, path.stem, out)
     batch.check_same_class(out, found)
     probe.check()
     assignment = masters.build(path)
     out.mkdir(parents=True, exist_ok=True)
-    if not options.shard:
-        marks.read(out / marks.FILE, assignment)  # if broken, say so before
+    marks.read(out / marks.FILE, assignment)  # if broken, say so before
     limits = sandbox.Limits(
         cell_seconds=options.cell_seconds,
         call_seconds=options.call_seconds,
@@ -145,8 +135,7 @@ def grade(options: argparse.Namespace) -> int:
     jobs = options.jobs or machine.workers(limits.memory_bytes)
     if not options.jobs and jobs < machine.cores():
         progress(f"{jobs} at a time: each may take {options.memory_gib:g} GiB.")
-    part = options.shard.of(found) if options.shard else found
-    work = (part, assignment, out, limits, seed(out, options.seed), jobs)
+    work = (found, assignment, out, limits, seed(out, options.seed), jobs)
     try:
         with ends_on_signals():
             all_graded = batch.grade_all(*work, progress)
@@ -155,12 +144,6 @@ def grade(options: argparse.Namespace) -> int:
             "interrupted: what is graded is kept; the same command goes on from it"
         )
         return 130
-    if options.shard:
-        print(
-            f"part {options.shard}: {len(part)} of {len(found)} submissions. When all "
-            "parts are done, the same command without --shard writes the reports."
-        )
-        return 0
     for name in batch.remove_stale(out, found):
         progress(f"{name}: no longer there, its results are removed")
     chosen = pages.Options(people, not options.no_extras, options.reveal)
@@ -227,20 +210,6 @@ def seed(out: Path, given: str | None) -> str:
             "is drawn, and all are graded again."
         )
     return kept
-
-
-def check_secret(out: Path, given: str | None) -> None:
-    """See that all parts of a folder draw the same hidden inputs.
-
-    Raises:
-        UserError: there is no secret yet, so each part would draw its own.
-    """
-    if not given and not (out / SEED_FILE).exists():
-        raise UserError(
-            f"--shard: there is no secret in {out / SEED_FILE}, so each part would "
-            "draw its own hidden inputs. Fix: name the same secret for all parts with "
-            "--seed, or write that file first."
-        )
 
 
 def add_mark(commands) -> None:

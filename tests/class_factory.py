@@ -12,14 +12,15 @@ import dataclasses
 import functools
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from grading import cli
-from grading.assignment import PLACEHOLDER, Assignment
+from grading import cli, runner, sandbox
+from grading.assignment import Assignment
 from grading.author import masters
 from tools.model.chapters import ROOT
 
@@ -44,7 +45,6 @@ class Case:
     text: str  # the file's content
     score: float
     says: str = ""  # what the report of a cell, or the problem, must say
-    slow: bool = False  # it runs into a time limit
 
 
 def notebook(
@@ -77,12 +77,11 @@ def case(
     score: float | None = None,
     before: tuple[str, ...] = (),
     says: str = "",
-    slow: bool = False,
 ) -> Case:
     """A submission with hostile cells below (or above) its honest answers."""
     text = masters.dumps(notebook(answered, before, code))
     deserved = sum(POINTS[question] for question in answered)
-    return Case(text, deserved if score is None else score, says, slow)
+    return Case(text, deserved if score is None else score, says)
 
 
 def edited(change) -> str:
@@ -108,12 +107,6 @@ def _edit_checks(result: nbformat.NotebookNode) -> None:
             cell.source = cell.source.replace("assert ", "True or ")
         elif cell.cell_type == "code":
             cell.source = "grader.check('q1')"
-
-
-def _add_a_surrogate(result: nbformat.NotebookNode) -> None:
-    """Write a lone surrogate into the answer that a person grades."""
-    for cell in result.cells:
-        cell.source = cell.source.replace(PLACEHOLDER, "Because \ud800.")
 
 
 # The protocol's pipe, from inside: what the worker was started with.
@@ -159,22 +152,17 @@ HONEST = {
     "installs": case(
         "%pip install nothing\n!pip install nothing\nbytes_q3 = 4", score=5
     ),
-    "installs-on-several-lines": case(
-        "!pip install a \\\n    b\nbytes_q3 = 4\n%pip install c \\\n    d", score=5
-    ),
     "a-long-cell": case(
         "x = '" + "é" * 800_000 + "'\nbytes_q3 = 4 * (len(x) == 800_000)", score=5
     ),
     "a-byte-order-mark": Case("\ufeff" + masters.dumps(notebook()), FULL),
     "a-surrogate-in-an-error": case("raise ValueError('\\ud800')", says=r"\\ud800"),
-    "a-surrogate-in-a-source": case("x = '\ud800'", says=r"Unicode|surrogate"),
     "a-surrogate-in-an-answer": case(
         "def dense(inputs, units): raise ValueError('\\ud800')\nbytes_q3 = '\\udcff'"
     ),
     "a-surrogate-in-what-it-prints": case(
         "import os\nos.write(1, b'\\xed\\xa0\\x80')\nprint('\\ud800')", says="surrogate"
     ),
-    "a-surrogate-in-a-text": Case(edited(_add_a_surrogate), FULL),
     "downloads": case(
         "import urllib.request\nurllib.request.urlopen('http://192.0.2.1')",
         says="unreachable",
@@ -182,7 +170,6 @@ HONEST = {
     "empty": Case("", 0, "empty"),
     "damaged-json": Case(masters.dumps(notebook())[:-200], 0, "not a notebook"),
     "json-but-no-notebook": Case('{"grade": 100}', 0, "not a notebook"),
-    "list": Case("[1, 2]", 0, "not a notebook"),
     "deep-json": Case("[" * 200_000, 0, "not a notebook"),
     "binary": Case("\x00\x01PK\x03\x04", 0, "not a notebook"),
     "no-cells": Case(json.dumps({**notebook(), "cells": []}), 0),
@@ -220,9 +207,6 @@ ATTACKS = {
         "def softmax(logits):\n"
         "    return np.zeros(len(logits)).view(Sly)",
         score=0,
-    ),
-    "int-subclass": case(
-        "class Four(int):\n    def __eq__(self, other): return True\nbytes_q3 = Four(5)"
     ),
     "looks-for-hidden-tests": case(
         "import os, pathlib\nfound = 0\n"
@@ -316,18 +300,14 @@ ATTACKS = {
         "bytes_q3 = Late()"
     ),
     # On its limits.
-    "loops-for-ever": case("while True: pass", says="after 6 s", slow=True),
     "loops-and-will-not-stop": case(
         "import signal\nfor n in range(1, 32):\n"
         "    try: signal.signal(n, signal.SIG_IGN)\n"
         "    except OSError: pass\n"
         "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
         says="after 6 s",
-        slow=True,
     ),
-    "loops-when-asked": case(
-        "def dense(inputs, units):\n    while True: pass", slow=True
-    ),
+    "loops-when-asked": case("def dense(inputs, units):\n    while True: pass"),
     "forks": case(
         "import os, time\nn = 0\n"
         "try:\n"
@@ -382,10 +362,6 @@ ATTACKS = {
     "protocol-deep": case(
         PIPE + frame("b'[' * 60000"), says="broke the protocol: not JSON"
     ),
-    "protocol-long-number": case(
-        PIPE + frame("b'{\"number\": ' + b'9' * 60000 + b'}'"),
-        says="broke the protocol: not JSON",
-    ),
     "protocol-out-of-order": case(
         PIPE + frame('b\'{"number": 999, "error": null}\''),
         says="an answer to another question",
@@ -401,7 +377,6 @@ ATTACKS = {
         PIPE
         + "os.write(pipe, struct.pack('>I', 1000) + b'{')\nimport time\ntime.sleep(99)",
         says="after 6 s",
-        slow=True,
     ),
     "protocol-closed": case(PIPE + "os.close(pipe)", says="it ended the process"),
     "protocol-spoken-unasked": case(
@@ -413,27 +388,6 @@ ATTACKS = {
     ),
     "protocol-forged-value": case(
         when_asked_for_q3("return {'$': 'pickle', 'data': 'gASVAAAA'}")
-    ),
-    "protocol-forged-array": case(
-        when_asked_for_q3(
-            "return {'$': 'array', 'dtype': 'O', 'shape': [1], 'data': ''}"
-        )
-    ),
-    "protocol-forged-shape": case(
-        when_asked_for_q3(
-            "return {'$': 'array', 'dtype': '<i4', 'shape': [10**6, 10**6], 'data': ''}"
-        )
-    ),
-    "protocol-forged-dict": case(
-        when_asked_for_q3("return {'$': 'dict', 'items': [[[1], 2]]}")
-    ),
-    "protocol-forged-handle": case(
-        when_asked_for_q3("return {'$': 'handle', 'number': -1, 'kind': 'int'}")
-    ),
-    "protocol-deep-value": case(
-        when_asked_for_q3(
-            "value = 4\nfor n in range(100): value = [value]\nreturn value"
-        )
     ),
     "protocol-wide-value": case(when_asked_for_q3("return [[]] * 500_000")),
     "protocol-forged-points": case(
@@ -479,10 +433,32 @@ def write_all(folder: Path, cases: dict[str, Case] = ALL) -> None:
         (folder / f"{name}_mini.ipynb").write_bytes(data)
 
 
+def command(folder: Path, *options: str) -> list[str]:
+    """The command on the folder `in` of a folder, into `out` beside it."""
+    start = [sys.executable, "-m", "grading", "grade", str(folder / "in")]
+    return [*start, str(MINI), "--out", str(folder / "out"), *options]
+
+
 def grade(folder: Path, *options: str) -> int:
-    """Run the command on the folder `in` of a folder, into `out` beside it."""
-    arguments = ["grade", str(folder / "in"), str(MINI)]
-    return cli.main([*arguments, "--out", str(folder / "out"), *options])
+    """Run that command in this process."""
+    return cli.main(command(folder, *options)[3:])
+
+
+def run(folder: Path, *options: str, **how) -> subprocess.CompletedProcess:
+    """Run that command as a teacher would; it must go well."""
+    how = {"cwd": ROOT, "capture_output": True, "text": True, "timeout": 280, **how}
+    done = subprocess.run(command(folder, *options), **how)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def grading(
+    *sources: str, limits: sandbox.Limits, seed: str = "a secret"
+) -> tuple[runner.Grading, runner.Result]:
+    """A notebook of these cells, graded, and what it got."""
+    cells = [runner.Cell(number, text) for number, text in enumerate(sources, start=1)]
+    graded = runner.Grading(mini(), cells, limits)
+    return graded, graded.grade(seed)
 
 
 def rows(path: Path) -> dict[str, dict[str, str]]:
