@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
 import os
 import time
 
-from grading import apart, explain, sandbox, text
+from grading import apart, sandbox, text
 from grading.answers import Answers, NotPlainData
 from grading.assignment import Assignment
 from grading.session import RemoteError, Session, WorkerLost, open_session
 
 SEED = "GRADING_SEED"  # the variable that hidden tests take their inputs' seed from
 FAILED = "failed"  # the kind of an outcome that is none
-FOLDER = "tests of "  # how the names of test files start, in tracebacks
 PREDICTION = "_prediction"  # how the name of a check ends that asks for one
 HUNG = "not tried: a call of this question had run out of time before"
 NO_TIME = "not run: the cells before it had used up the time that cells have"
@@ -147,8 +145,7 @@ def load_tests(assignment: Assignment, question: str):
     """otter-grader's test file of a question: trusted code, executed here."""
     from otter.test_files import ExceptionTestFile  # slow to import
 
-    name = f"{FOLDER}{assignment.name}/{question}.py"
-    explain.remember(name, assignment.tests[question])
+    name = f"tests of {assignment.name}/{question}.py"
     file = ExceptionTestFile.from_string(assignment.tests[question], name)
     for case in file.test_cases:
         case.name = case.body.test_func.__name__
@@ -390,7 +387,6 @@ class Grading:
     def _judge(self, case) -> Outcome:
         """What becomes of a test: the part that runs in a process of its own."""
         message = kind = limit = ""
-        compared = ""  # by the assertion that failed
         seconds = self._seconds(self.limits.call_seconds)
         started: list[Session] = []
         start = functools.partial(self._start, started) if case.hidden else None
@@ -400,8 +396,6 @@ class Grading:
         except AssertionError as error:
             message = str(error) or "the answer is wrong"
             kind = "slow" if message.startswith(TOO_SLOW) else "wrong"
-            with contextlib.suppress(Exception):  # it only explains
-                compared = explain.comparison(error, FOLDER)
         except WorkerLost as lost:
             message = f"your code did not survive this check: {lost}"
             kind = "slow" if lost.slow else "lost"
@@ -424,11 +418,9 @@ class Grading:
         finally:
             for session in started:
                 session.close()
-        lines = [message[:1000]]
-        if kind and case.hidden:
-            lines += [f"The check asks for {compared}."] if compared else []
-            lines += [f"Its last call: {answers.last}."] if answers.last else []
-        message = "\n".join(lines)[:2000]
+        message = message[:1000]
+        if kind and case.hidden and answers.last:
+            message = f"{message}\nIts last call: {answers.last}."[:2000]
         return Outcome(message, kind, limit, self.session.lost, self.session.number)
 
     def _start(self, started: list[Session]) -> Session:

@@ -159,7 +159,7 @@ class Session:
     def _decode(self, value: object) -> object:
         """The value that the worker has sent."""
         try:
-            return protocol.Decoder(self._resolve).decode(value)
+            return protocol.decode(value, self._resolve)
         except (ProtocolError, RecursionError, MemoryError) as error:
             raise self._lost(f"it broke the protocol: {error}") from None
 

@@ -123,12 +123,12 @@ def when_asked_for_q3(code: str) -> str:
     body = code.replace("\n", "\n        ")
     return f"""{PIPE}
 import protocol
-honest = protocol.Encoder.encode
-def encode(self, value, depth=0):
+honest = protocol.encode
+def encode(value, keep):
     if type(value) is str and value == "sentinel":
         {body}
-    return honest(self, value, depth)
-protocol.Encoder.encode = encode
+    return honest(value, keep)
+protocol.encode = encode
 bytes_q3 = "sentinel"
 """
 

@@ -26,8 +26,6 @@ import sys
 
 HEADER = struct.Struct(">I")
 MAX_TEXT = 128 * 2**20  # bytes of a message
-MAX_NODES = 200_000  # values in a message, nested ones included
-MAX_DEPTH = 32
 MAX_DIMENSIONS = 16
 MARK = "$"  # the key that tells an encoded value from a plain JSON one
 DTYPE = re.compile(r"[<|]?(?:b1|i[1248]|u[1248]|f[248]|c8|c16)|[<|][SU][0-9]{1,6}")
@@ -87,61 +85,49 @@ def unpack(text: bytes) -> dict:
     return message
 
 
-class Encoder:
-    """Turns values into JSON.
+def encode(value, keep):
+    """The JSON form of a value.
 
     Args:
+        value: of any kind.
         keep: called with a value that is no plain data; returns its Handle.
     """
-
-    def __init__(self, keep) -> None:
-        self.keep = keep
-        self.nodes = 0
-
-    def encode(self, value, depth: int = 0):
-        """The JSON form of a value."""
-        self.nodes += 1
-        if self.nodes > MAX_NODES or depth > MAX_DEPTH:
-            raise ProtocolError("the value is too large or too deep")
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, Function):
-            return marked("function", number=value._number)
-        if isinstance(value, Handle):
-            return marked("handle", number=value._number, kind=value._kind)
-        array = as_array(value)
-        if array is not None:
-            return marked(
-                "scalar" if is_scalar(value) else "array",
-                dtype=array.dtype.str,
-                shape=list(array.shape),
-                data=base64.b64encode(array.tobytes()).decode(),
-            )
-        if isinstance(value, str):
-            return str(value)
-        if isinstance(value, int):
-            number = int(value)
-            return number if abs(number) < 2**63 else marked("int", text=hex(number))
-        if isinstance(value, float):
-            number = float(value)
-            finite = math.isfinite(number)
-            return number if finite else marked("float", text=str(number))
-        if value is Ellipsis:
-            return marked("ellipsis")
-        if isinstance(value, bytes):
-            return marked("bytes", data=base64.b64encode(value).decode())
-        if isinstance(value, list):
-            return [self.encode(item, depth + 1) for item in value]
-        if isinstance(value, (tuple, set, frozenset)):
-            items = [self.encode(item, depth + 1) for item in value]
-            return marked("tuple" if isinstance(value, tuple) else "set", items=items)
-        if isinstance(value, dict) and all(isinstance(key, KEYS) for key in value):
-            pairs = [
-                [self.encode(key, depth + 1), self.encode(item, depth + 1)]
-                for key, item in value.items()
-            ]
-            return marked("dict", items=pairs)
-        return self.encode(self.keep(value), depth)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Function):
+        return marked("function", number=value._number)
+    if isinstance(value, Handle):
+        return marked("handle", number=value._number, kind=value._kind)
+    array = as_array(value)
+    if array is not None:
+        return marked(
+            "scalar" if is_scalar(value) else "array",
+            dtype=array.dtype.str,
+            shape=list(array.shape),
+            data=base64.b64encode(array.tobytes()).decode(),
+        )
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        number = int(value)
+        return number if abs(number) < 2**63 else marked("int", text=hex(number))
+    if isinstance(value, float):
+        number = float(value)
+        finite = math.isfinite(number)
+        return number if finite else marked("float", text=str(number))
+    if value is Ellipsis:
+        return marked("ellipsis")
+    if isinstance(value, bytes):
+        return marked("bytes", data=base64.b64encode(value).decode())
+    if isinstance(value, list):
+        return [encode(item, keep) for item in value]
+    if isinstance(value, (tuple, set, frozenset)):
+        items = [encode(item, keep) for item in value]
+        return marked("tuple" if isinstance(value, tuple) else "set", items=items)
+    if isinstance(value, dict) and all(isinstance(key, KEYS) for key in value):
+        pairs = [[encode(key, keep), encode(item, keep)] for key, item in value.items()]
+        return marked("dict", items=pairs)
+    return encode(keep(value), keep)
 
 
 def marked(kind: str, /, **fields) -> dict:
@@ -183,111 +169,91 @@ def is_scalar(value) -> bool:
     return isinstance(value, np.generic)
 
 
-class Decoder:
-    """Turns JSON back into values.
+def decode(value, resolve, borrow=None):
+    """The value of a JSON form, whoever wrote it.
 
     Args:
+        value: what a message holds.
         resolve: called with a Handle; returns what stands for it here.
         borrow: called with a function's number; returns what calls it. Without it there
             can be no function.
+
+    Raises:
+        ProtocolError: it is no JSON form of a value.
+        RecursionError: it is nested too deep.
     """
-
-    def __init__(self, resolve, borrow=None) -> None:
-        self.resolve = resolve
-        self.borrow = borrow
-        self.nodes = 0
-
-    def decode(self, value, depth: int = 0):
-        """The value of a JSON form."""
-        self.nodes += 1
-        if self.nodes > MAX_NODES:
-            raise ProtocolError("too many values")
-        if depth > MAX_DEPTH:
-            raise ProtocolError("nested too deep")
-        if value is None or isinstance(value, (bool, int, float, str)):
-            return value
-        if isinstance(value, list):
-            return [self.decode(item, depth + 1) for item in value]
-        kind = value.get(MARK)
-        if kind == "int":
-            return int(self._text(value, r"-?0x[0-9a-f]{1,4096}"), 16)
-        if kind == "float":
-            return float(self._text(value, r"nan|-?inf"))
-        if kind == "ellipsis":
-            return Ellipsis
-        if kind == "bytes":
-            return self._bytes(value)
-        if kind == "tuple":
-            return tuple(self._items(value, depth))
-        if kind == "set":
-            try:
-                return set(self._items(value, depth))
-            except TypeError:
-                raise ProtocolError("a set of what no set can hold") from None
-        if kind == "dict":
-            pairs = self._items(value, depth)
-            if not all(
-                isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], KEYS)
-                for pair in pairs
-            ):
-                raise ProtocolError("a dict without keys")
-            return dict(pairs)
-        if kind in ("array", "scalar"):
-            return self._array(value, kind)
-        if kind == "handle":
-            number, name = value.get("number"), value.get("kind")
-            if type(number) is not int or not 0 <= number < 2**53:
-                raise ProtocolError("a handle without a number")
-            if not isinstance(name, str):
-                raise ProtocolError("a handle without a kind")
-            return self.resolve(Handle(number, name[:80]))
-        if kind == "function" and self.borrow is not None:
-            return self.borrow(value["number"])
-        raise ProtocolError("an unknown kind of value")
-
-    @staticmethod
-    def _text(value: dict, pattern: str) -> str:
-        text = value.get("text")
-        if not isinstance(text, str) or not re.fullmatch(pattern, text):
-            raise ProtocolError("a bad number")
-        return text
-
-    def _items(self, value: dict, depth: int) -> list:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, list):
+        return [decode(item, resolve, borrow) for item in value]
+    kind = value.get(MARK)
+    if kind == "int":
+        return int(_text(value, r"-?0x[0-9a-f]{1,4096}"), 16)
+    if kind == "float":
+        return float(_text(value, r"nan|-?inf"))
+    if kind == "ellipsis":
+        return Ellipsis
+    if kind == "bytes":
+        return _bytes(value)
+    if kind in ("tuple", "set", "dict"):
         items = value.get("items")
         if not isinstance(items, list):
             raise ProtocolError("a collection without items")
-        return [self.decode(item, depth + 1) for item in items]
-
-    @staticmethod
-    def _bytes(value: dict) -> bytes:
-        data = value.get("data")
+        items = decode(items, resolve, borrow)
         try:
-            return base64.b64decode(data, validate=True)
+            return {"tuple": tuple, "set": set, "dict": dict}[kind](items)
         except (TypeError, ValueError):
-            raise ProtocolError("bytes that are none") from None
+            raise ProtocolError(f"a {kind} of what it can't hold") from None
+    if kind in ("array", "scalar"):
+        return _array(value, kind)
+    if kind == "handle":
+        number, name = value.get("number"), value.get("kind")
+        if type(number) is not int or not 0 <= number < 2**53:
+            raise ProtocolError("a handle without a number")
+        if not isinstance(name, str):
+            raise ProtocolError("a handle without a kind")
+        return resolve(Handle(number, name[:80]))
+    if kind == "function" and borrow is not None:
+        return borrow(value["number"])
+    raise ProtocolError("an unknown kind of value")
 
-    def _array(self, value: dict, kind: str):
-        import numpy as np
 
-        data, name, shape = self._bytes(value), value.get("dtype"), value.get("shape")
-        if not isinstance(name, str) or not DTYPE.fullmatch(name):
-            raise ProtocolError("an array of an unknown type")
-        if (
-            not isinstance(shape, list)
-            or len(shape) > (MAX_DIMENSIONS if kind == "array" else 0)
-            or not all(type(size) is int and 0 <= size <= MAX_TEXT for size in shape)
-        ):
-            raise ProtocolError("an array of a bad shape")
-        dtype = np.dtype(name)
-        if dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != len(data):
-            raise ProtocolError("an array whose size is not that of its shape")
-        if dtype.kind == "U" and any(np.frombuffer(data, "<u4") > sys.maxunicode):
-            raise ProtocolError("an array with text that is none")
-        try:
-            array = np.frombuffer(data, dtype).reshape(shape).copy()
-        except ValueError:  # an empty one whose other sizes overflow
-            raise ProtocolError("an array of a bad shape") from None
-        return array[()] if kind == "scalar" else array
+def _text(value: dict, pattern: str) -> str:
+    text = value.get("text")
+    if not isinstance(text, str) or not re.fullmatch(pattern, text):
+        raise ProtocolError("a bad number")
+    return text
+
+
+def _bytes(value: dict) -> bytes:
+    try:
+        return base64.b64decode(value.get("data"), validate=True)
+    except (TypeError, ValueError):
+        raise ProtocolError("bytes that are none") from None
+
+
+def _array(value: dict, kind: str):
+    import numpy as np
+
+    data, name, shape = _bytes(value), value.get("dtype"), value.get("shape")
+    if not isinstance(name, str) or not DTYPE.fullmatch(name):
+        raise ProtocolError("an array of an unknown type")
+    if (
+        not isinstance(shape, list)
+        or len(shape) > (MAX_DIMENSIONS if kind == "array" else 0)
+        or not all(type(size) is int and 0 <= size <= MAX_TEXT for size in shape)
+    ):
+        raise ProtocolError("an array of a bad shape")
+    dtype = np.dtype(name)
+    if dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != len(data):
+        raise ProtocolError("an array whose size is not that of its shape")
+    if dtype.kind == "U" and any(np.frombuffer(data, "<u4") > sys.maxunicode):
+        raise ProtocolError("an array with text that is none")
+    try:
+        array = np.frombuffer(data, dtype).reshape(shape).copy()
+    except ValueError:  # an empty one whose other sizes overflow
+        raise ProtocolError("an array of a bad shape") from None
+    return array[()] if kind == "scalar" else array
 
 
 def encode_message(message: dict, values: dict, keep) -> bytes:
@@ -296,7 +262,7 @@ def encode_message(message: dict, values: dict, keep) -> bytes:
     Args:
         message: fields that are plain JSON.
         values: fields to encode.
-        keep: see Encoder.
+        keep: see encode.
     """
-    encoder = Encoder(keep)
-    return pack({**message, **{name: encoder.encode(v) for name, v in values.items()}})
+    encoded = {name: encode(value, keep) for name, value in values.items()}
+    return pack({**message, **encoded})

@@ -97,7 +97,7 @@ def lender(pipe: int):
                 reply = read_request(pipe)
             if "error" in reply:
                 raise RuntimeError(reply["error"])
-            return protocol.Decoder(held, borrow).decode(reply["value"])
+            return protocol.decode(reply["value"], held, borrow)
 
         return function
 
@@ -115,9 +115,8 @@ def answer(shell, request: dict, borrow) -> bytes:
     if request["do"] == "run":
         done = run_cell(shell, request["source"])
         return protocol.pack({"number": number, **done})
-    decoder = protocol.Decoder(held, borrow)
     try:
-        value = act(shell, request, decoder.decode)
+        value = act(shell, request, lambda v: protocol.decode(v, held, borrow))
         return protocol.encode_message({"number": number}, {"value": value}, keep)
     except BaseException as error:
         if isinstance(error, KeyError) and request["do"] == "get":

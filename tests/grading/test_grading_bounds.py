@@ -261,13 +261,13 @@ def test_numbers_chosen_to_be_slow_cost_their_own_question():
         "    e = np.exp(logits - np.max(logits))\n    return e / e.sum()\n"
         "bytes_q3 = {n * (2**61 - 1) for n in range(1)}\n"
         "import protocol\n"
-        "honest = protocol.Encoder.encode\n"
-        "def encode(self, value, depth=0):\n"
-        "    if not isinstance(value, set): return honest(self, value, depth)\n"
+        "honest = protocol.encode\n"
+        "def encode(value, keep):\n"
+        "    if not isinstance(value, set): return honest(value, keep)\n"
         "    items = [protocol.marked('int', text=hex(n * (2**61 - 1)))\n"
         "             for n in range(60_000)]\n"
         "    return protocol.marked('set', items=items)\n"
-        "protocol.Encoder.encode = encode"
+        "protocol.encode = encode"
     )
     result = graded(slow, limits=dataclasses.replace(LIMITS, check_seconds=3))
     assert result.score == 4

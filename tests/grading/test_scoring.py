@@ -1,6 +1,7 @@
 """What a question is worth: public beside hidden checks, and loops without an end."""
 
 import dataclasses
+import re
 import time
 
 import class_factory
@@ -83,9 +84,9 @@ def test_a_hidden_check_tells_what_it_asked_and_what_came_back():
     _, found = graded(wrong, seed="a secret")
     public, hidden = found["q2"].tests
     assert public.passed and public.message == ""
-    inputs = hidden.message.partition("inputs = ")[2].partition(";")[0]
-    assert f"Its last call: dense({inputs}, " in hidden.message
-    assert hidden.message.endswith(").count(), which gave 2.")
+    assert re.search(
+        r"Its last call: dense\(\d+, \d+\)\.count\(\), which gave 2\.$", hidden.message
+    )
     assert seed not in hidden.message
 
 
