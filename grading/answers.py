@@ -20,36 +20,23 @@ from grading.session import Session
 LONG = 200  # characters of a text that is no value, but a program
 
 
-class Short(reprlib.Repr):
-    """Writes values as a reader needs them: numbers rounded, long ones cut."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlist = self.maxtuple = self.maxdict = 8
-        self.maxstring, self.maxother = 80, 80
-
-    def repr_float(self, value: float, level: int) -> str:
-        """A number with six digits."""
-        return f"{value:.6g}"
-
-    def repr1(self, value: object, level: int) -> str:
-        """An array with its shape, a function by its kind, all else as it is."""
-        if isinstance(value, np.generic):
-            value = value.item()
-        if isinstance(value, np.ndarray):
-            numbers = super().repr1(value.ravel()[:9].tolist(), level)
-            return numbers if value.ndim == 1 else f"{numbers} of shape {value.shape}"
-        if callable(value) and not isinstance(value, Remote):
-            return "a function of the check"
-        if isinstance(value, str) and len(value) > LONG:
-            return "a program"
-        return super().repr1(value, level)
+SHORT = reprlib.Repr()
+SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 8
+SHORT.maxstring = SHORT.maxother = 80
 
 
 def short(value: object) -> str:
     """A value in a few words, for a student whose answer has failed a check."""
+    if callable(value) and not isinstance(value, Remote):
+        return "a function of the check"
+    if isinstance(value, str) and len(value) > LONG:
+        return "a program"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        return f"{SHORT.repr(value.tolist())} of shape {value.shape}"
     try:
-        return Short().repr(value)
+        return SHORT.repr(value)
     except ValueError:  # Python writes no number of thousands of digits
         return "a very long number"
 

@@ -145,18 +145,14 @@ def scope() -> tuple[str, ...]:
         return ()
     command = (program, *([] if os.geteuid() == 0 else ["--user"]), "--scope")
     command += ("--quiet", "--collect")
+    command += (f"--property=MemoryMax={TRIED}", "--", "sh", "-c")
     shown = "cat /sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)/memory.max"
+    how = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     try:
-        tried = subprocess.run(
-            [*command, f"--property=MemoryMax={TRIED}", "--", "sh", "-c", shown],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=20,
-        )
+        tried = subprocess.run([*command, shown], timeout=20, **how)
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    return command if tried.stdout.strip() == str(TRIED) else ()
+    return command[:-4] if tried.stdout.strip() == str(TRIED) else ()
 
 
 def bounded(limits: Limits) -> list[str]:

@@ -144,11 +144,9 @@ HONEST = {
     "right-for-the-example-only": case(
         "def softmax(logits):\n    return np.full(3, 1 / 3)", score=0
     ),
-    "nan": case("def softmax(logits):\n    return logits * float('nan')", score=0),
     "syntax-error": case("def softmax(:", says="SyntaxError"),
     "raises": case("def softmax(logits):\n    raise ValueError('no')", score=0),
     "wants-input": case("name = input('name? ')", says="raw_input|EOF|input"),
-    "exits": case("raise SystemExit", says="SystemExit"),
     "installs": case(
         "%pip install nothing\n!pip install nothing\nbytes_q3 = 4", score=5
     ),
@@ -169,13 +167,9 @@ HONEST = {
     ),
     "empty": Case("", 0, "empty"),
     "damaged-json": Case(masters.dumps(notebook())[:-200], 0, "not a notebook"),
-    "json-but-no-notebook": Case('{"grade": 100}', 0, "not a notebook"),
     "deep-json": Case("[" * 200_000, 0, "not a notebook"),
-    "binary": Case("\x00\x01PK\x03\x04", 0, "not a notebook"),
-    "no-cells": Case(json.dumps({**notebook(), "cells": []}), 0),
     "renamed-and-reordered": Case(edited(_rename_and_reorder), FULL),
     "edited-checks": Case(edited(_edit_checks), 0),
-    "huge-output": case("print('x' * 3_000_000)", answered=("q1", "q2", "q3")),
     "deleted-set-up": Case(edited(lambda n: n.cells.pop(1)), FULL, "NameError"),
 }
 
@@ -243,9 +237,6 @@ ATTACKS = {
         "    try: pathlib.Path(name).write_text(json.dumps({'score': 8, 'tests': []}))\n"
         "    except OSError: pass"
     ),
-    "prints-a-report": case(
-        "print('{\"score\": 8}')\nprint('q2 results: All test cases passed!')"
-    ),
     "markup-in-the-report": case(
         "raise ValueError('<script>alert(1)</script> {{ 7 * 7 }} \\x1b[31m')",
         says="script",
@@ -291,13 +282,6 @@ ATTACKS = {
         "except OSError: done.append(1)\n"
         "raise RuntimeError(f'worked: {done.count(0)}')",
         says="worked: 0",
-    ),
-    "a-remote-that-raises-all": case(
-        "class Exit(BaseException): pass\n"
-        "def dense(inputs, units): raise Exit('out')\n"
-        "class Late:\n"
-        "    def __getattr__(self, name): raise KeyboardInterrupt\n"
-        "bytes_q3 = Late()"
     ),
     # On its limits.
     "loops-and-will-not-stop": case(
@@ -358,9 +342,6 @@ ATTACKS = {
     ),
     "protocol-not-json": case(
         PIPE + frame("b'{' * 1000"), says="broke the protocol: not JSON"
-    ),
-    "protocol-deep": case(
-        PIPE + frame("b'[' * 60000"), says="broke the protocol: not JSON"
     ),
     "protocol-out-of-order": case(
         PIPE + frame('b\'{"number": 999, "error": null}\''),

@@ -82,14 +82,22 @@ def fields(path: str) -> dict[str, int]:
     return sizes
 
 
-def memory(number: str) -> dict[str, int]:
-    """The sizes in a process's status; its first thread may be gone, others not."""
+def memory(number: str, shared_out: bool = False) -> int:
+    """Bytes that a process holds; its first thread may be gone, others not.
+
+    Args:
+        number: of the process.
+        shared_out: count a page that several processes share in part for each.
+    """
     sizes = fields(f"/proc/{number}/status")
     if "VmRSS" not in sizes:
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{number}/task"):
                 sizes |= fields(f"/proc/{number}/task/{thread}/status")
-    return sizes
+    resident = sizes.get("VmRSS", 0)
+    if shared_out:
+        resident = fields(f"/proc/{number}/smaps_rollup").get("Pss", resident)
+    return resident + sizes.get("VmSwap", 0) + sizes.get("VmPTE", 0)
 
 
 def in_files(folders: list[str]) -> int:
@@ -111,33 +119,21 @@ def uses_more(limits: dict) -> bool:
     the shares of the others grow when a process ends.
     """
     left = limits["memory"] - in_files(limits["folders"])
-    sizes = map(memory, processes())
-    names = ("VmRSS", "VmSwap", "VmPTE")
-    if sum(one.get(name, 0) for one in sizes for name in names) <= left:
+    if sum(memory(number) for number in processes()) <= left:
         return False
     stop()
-    total = 0
-    for number in processes():
-        size, shared_out = memory(number), fields(f"/proc/{number}/smaps_rollup")
-        resident = shared_out.get("Pss", size.get("VmRSS", 0))
-        total += resident + size.get("VmSwap", 0) + size.get("VmPTE", 0)
+    shares = sum(memory(number, shared_out=True) for number in processes())
     tell(signal.SIGCONT)
-    return total > left
-
-
-def sockets() -> int:
-    """How many sockets are open in the sandbox, of all kinds."""
-    with contextlib.suppress(OSError), open("/proc/net/sockstat", "rb") as file:
-        return int(file.readline().split()[-1])
-    return 0
+    return shares > left
 
 
 def broken(limits: dict) -> str:
     """Which limit is broken, or an empty text."""
     if uses_more(limits):
         return f"it used more than {limits['memory'] / 2**30:g} GiB of memory"
-    if sockets() > limits["sockets"]:
-        return f"it opened more than {limits['sockets']} sockets"
+    with contextlib.suppress(OSError), open("/proc/net/sockstat", "rb") as file:
+        if int(file.readline().split()[-1]) > limits["sockets"]:
+            return f"it opened more than {limits['sockets']} sockets"
     return ""
 
 

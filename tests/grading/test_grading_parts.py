@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from grading import cli, probe, runner, sandbox, session
-from grading.answers import Answers, NotPlainData, Remote
+from grading.answers import Answers, Remote
 from grading.inside.protocol import Handle
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
@@ -102,11 +102,6 @@ def test_without_bubblewrap_nothing_runs(monkeypatch, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_elsewhere_than_on_linux_nothing_runs(monkeypatch):
-    monkeypatch.setattr(sandbox.sys, "platform", "darwin")
-    assert "Linux sandbox, and this is darwin" in refusal(monkeypatch)
-
-
 def test_a_sandbox_that_fails_says_why(monkeypatch, tmp_path):
     false = tmp_path / "bwrap"
     false.write_text("#!/bin/sh\necho 'bwrap: No permissions to create' >&2; exit 1\n")
@@ -176,14 +171,6 @@ class NoAnswers:
 def test_a_remote_object_passes_no_assertion_by_itself(use):
     with pytest.raises(TypeError):
         assert use(Remote(NoAnswers(), Handle(1, "Sly"))) is not None
-
-
-def test_a_remote_object_says_nothing_that_the_student_chose():
-    one = Remote(NoAnswers(), Handle(1, "relu"), "dense")
-    assert "relu" not in f"{one} {one!r} {one}"
-    assert not isinstance(one, (int, float, str, list, np.ndarray))
-    with pytest.raises(NotPlainData, match="type 'relu'"):
-        bool(one)
 
 
 def test_attributes_methods_items_and_handles_as_arguments():
