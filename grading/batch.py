@@ -85,7 +85,7 @@ def known(out: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def grade_all(
-    found: list[Submission],
+    handed_in: list[Submission],
     assignment: Assignment,
     out: Path,
     limits: sandbox.Limits,
@@ -96,7 +96,7 @@ def grade_all(
     """Grade what is new or has changed.
 
     Args:
-        found: the submissions.
+        handed_in: the submissions.
         assignment: what they answer.
         out: the folder of results; what an earlier run left there is used again.
         limits: what a submission may use.
@@ -124,7 +124,7 @@ def grade_all(
     settings["versions"] = versions()
     done: dict[Submission, Graded] = {}
     todo: list[tuple[Submission, Content, str]] = []
-    for submission in found:
+    for submission in handed_in:
         problem = submission.problem
         content = (
             submissions.unreadable(problem)
@@ -163,7 +163,7 @@ def grade_all(
     for graded in done.values():  # maybe of an earlier run, when others were extras
         for question in graded.result.questions:
             question.extra = question.name in extras
-    return [done[submission] for submission in found]
+    return [done[submission] for submission in handed_in]
 
 
 def _keep(
@@ -211,21 +211,21 @@ def _earlier(record: dict, wanted: str) -> Result | None:
         return None
 
 
-def stale(out: Path, found: list[Submission]) -> list[Path]:
+def stale(out: Path, handed_in: list[Submission]) -> list[Path]:
     """The folders with results of submissions that are no longer there."""
-    names = {submission.folder for submission in found}
+    names = {submission.folder for submission in handed_in}
     folders = [path.parent for path in sorted(out.glob(f"{STUDENTS}/*/{GRADED}"))]
     return [f for f in folders if f.name not in names and not f.is_symlink()]
 
 
-def check_same_class(out: Path, found: list[Submission]) -> None:
+def check_same_class(out: Path, handed_in: list[Submission]) -> None:
     """See that the results in a folder are those of these submissions.
 
     Raises:
         UserError: most of them would have to be removed.
     """
     kept = len(list(out.glob(f"{STUDENTS}/*/{GRADED}")))
-    gone = len(stale(out, found))
+    gone = len(stale(out, handed_in))
     if gone > 1 and 2 * gone > kept:
         raise UserError(
             f"{out}: {gone} of the {kept} results in it are of files that are not "
@@ -234,9 +234,9 @@ def check_same_class(out: Path, found: list[Submission]) -> None:
         )
 
 
-def remove_stale(out: Path, found: list[Submission]) -> list[str]:
+def remove_stale(out: Path, handed_in: list[Submission]) -> list[str]:
     """Remove the results of submissions that are no longer there; their names."""
-    gone = stale(out, found)
+    gone = stale(out, handed_in)
     for path in gone:
         shutil.rmtree(path, ignore_errors=True)
     return [text.file_name(path.name) for path in gone if not path.exists()]

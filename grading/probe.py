@@ -36,10 +36,10 @@ for name, outside in OUTSIDE.items():
     assert not shared, f"the namespace {name} is the grader's own"
 for name in glob.glob("/proc/[0-9]*/environ"):
     try:
-        told = open(name, "rb").read()
+        content = open(name, "rb").read()
     except OSError:
         continue
-    assert b"GRADING_" not in told, "the grader's environment can be read"
+    assert b"GRADING_" not in content, "the grader's environment can be read"
 try:
     os.sched_setaffinity(0, os.sched_getaffinity(0))
     raise AssertionError("the cores of others can be taken")

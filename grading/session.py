@@ -19,7 +19,6 @@ START_SECONDS = 60
 WAITS = (0.2, 1.0, 3.0, 6.0)  # seconds between two tries to start a worker
 SHOWN = 4000  # bytes of what a cell prints that a report may show
 MAX_REPORT = 64 * 2**10  # bytes of what the worker may say of a cell that has run
-MAX_CALLS = 10_000  # calls of a test's functions while one question is answered
 UNASKED = "it broke the protocol: it spoke without being asked"
 
 
@@ -79,9 +78,10 @@ class Session:
             if self._exchange(b"", START_SECONDS, "starting").get("ready") is not True:
                 raise self._lost("the worker did not start")
         except WorkerLost as lost:
-            said = self.printed.decode(errors="replace").strip().splitlines()
+            lines = self.printed.decode(errors="replace").strip().splitlines()
             self.close()
-            raise OSError(f"{lost} ({said[-1][:200]})" if said else str(lost)) from None
+            last = f" ({lines[-1][:200]})" if lines else ""
+            raise OSError(f"{lost}{last}") from None
         except BaseException:
             self.close()
             raise
@@ -188,7 +188,7 @@ class Session:
         deadline = time.monotonic() + seconds
         late = f"it was still {doing} after {seconds:.3g} s"
         self.place.go()
-        for _ in range(MAX_CALLS):
+        while True:
             message = self._talk(frame, deadline, late, largest)
             if message.pop("number", None) != self.number:
                 raise self._lost("it broke the protocol: an answer to another question")
@@ -196,7 +196,6 @@ class Session:
                 self.place.stop()
                 return message
             frame = self._call(message)
-        raise self._lost(f"it called a function of the check {MAX_CALLS} times")
 
     def _lend(self, function: object) -> protocol.Function:
         """What the worker gets for a function of a test.

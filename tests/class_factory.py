@@ -283,6 +283,13 @@ ATTACKS = {
         "raise RuntimeError(f'worked: {done.count(0)}')",
         says="worked: 0",
     ),
+    "a-remote-that-raises-all": case(
+        "class Exit(BaseException): pass\n"
+        "def dense(inputs, units): raise Exit('out')\n"
+        "class Late:\n"
+        "    def __getattr__(self, name): raise KeyboardInterrupt\n"
+        "bytes_q3 = Late()"
+    ),
     # On its limits.
     "loops-and-will-not-stop": case(
         "import signal\nfor n in range(1, 32):\n"
@@ -343,6 +350,9 @@ ATTACKS = {
     "protocol-not-json": case(
         PIPE + frame("b'{' * 1000"), says="broke the protocol: not JSON"
     ),
+    "protocol-deep": case(
+        PIPE + frame("b'[' * 60000"), says="broke the protocol: not JSON"
+    ),
     "protocol-out-of-order": case(
         PIPE + frame('b\'{"number": 999, "error": null}\''),
         says="an answer to another question",
@@ -369,6 +379,11 @@ ATTACKS = {
     ),
     "protocol-forged-value": case(
         when_asked_for_q3("return {'$': 'pickle', 'data': 'gASVAAAA'}")
+    ),
+    "protocol-deep-value": case(
+        when_asked_for_q3(
+            "value = 4\nfor n in range(900): value = [value]\nreturn value"
+        )
     ),
     "protocol-wide-value": case(when_asked_for_q3("return [[]] * 500_000")),
     "protocol-forged-points": case(

@@ -47,10 +47,6 @@ def loses(code: str, limits: sandbox.Limits = LIMITS) -> str:
 # Memory.
 
 KINDS = {
-    "of the process": "hoard = bytearray(2**29)",
-    "of its children, in parts": (
-        "for n in range(5):\n    " + FORK + "hoard = bytearray(2**26); time.sleep(99)"
-    ),
     "of a process whose first thread is gone": (
         "import ctypes, threading\n"
         "def run():\n"
@@ -59,7 +55,6 @@ KINDS = {
         "    threading.Thread(target=run).start()\n"
         "    ctypes.CDLL(None).syscall(60, 0)"
     ),
-    "files in /tmp": "f = open('/tmp/x', 'wb')\n" + FILL,
     "files in /dev/shm": "f = open('/dev/shm/x', 'wb')\n" + FILL,
     "deleted files": "f = open('/tmp/x', 'wb')\nos.unlink('/tmp/x')\n" + FILL,
     "empty files": "for n in range(10**6): open(f'/tmp/{n}', 'w').close()",
