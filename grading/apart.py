@@ -12,13 +12,11 @@ import multiprocessing
 import os
 import resource
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-# How processes of the grader's own are started.
-SPAWN = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+FORK = multiprocessing.get_context("fork")
 PR_SET_PDEATHSIG = 1
 
 
@@ -52,8 +50,8 @@ class Child:
 
     def __init__(self, action: Callable[[], dict], seconds: float) -> None:
         self.seconds, self.deadline = seconds, time.monotonic() + seconds
-        self.pipe, sending = SPAWN.Pipe(duplex=False)
-        self.process = SPAWN.Process(target=_run, args=(sending, action, os.getpid()))
+        self.pipe, sending = FORK.Pipe(duplex=False)
+        self.process = FORK.Process(target=_run, args=(sending, action, os.getpid()))
         self.process.start()
         sending.close()
 

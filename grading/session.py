@@ -269,24 +269,21 @@ class Session:
             raise self._lost(UNASKED if part else "it ended the process")
 
 
-def open_session(
-    limits: sandbox.Limits,
-    place: Callable[..., sandbox.Sandbox] = sandbox.Sandbox,
-) -> Session:
+def open_session(limits: sandbox.Limits) -> Session:
     """A session; one that does not start is tried again.
 
     The many processes of a worker that was just ended may still be on their way out,
     and the kernel has none left for another sandbox.
 
     Args:
-        limits, place: see Session.
+        limits: what the submission may use.
 
     Raises:
         OSError: none did start, which is nobody's fault.
     """
     for wait in WAITS:
         try:
-            return Session(limits, place)
+            return Session(limits)
         except OSError:
             time.sleep(wait)
-    return Session(limits, place)
+    return Session(limits)

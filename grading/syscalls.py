@@ -3,13 +3,13 @@
 Two filters hold at once. The first allows what Docker allows a container that has no
 privileges, and nothing else: `seccomp.json` is the file `seccomp/default.json` of
 https://github.com/moby/profiles, of 6 May 2026 (3c28324), under the Apache License 2.0.
-The second refuses a few calls more, which a worker on its own has no use for.
+The second, `seccomp-refused.json`, is ours, in the same form. It refuses a few calls
+more, which a worker on its own has no use for, and says of each why.
 """
 
 from __future__ import annotations
 
 import ctypes
-import errno
 import functools
 import json
 import os
@@ -17,41 +17,11 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-PROFILE = Path(__file__).with_name("seccomp.json")
-MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}  # as the profile names them
+PROFILES = ("seccomp.json", "seccomp-refused.json")
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}  # as the profiles name them
 # Values of libseccomp's seccomp.h.
-ALLOW, REFUSE = 0x7FFF0000, 0x00050000
+ACTIONS = {"SCMP_ACT_ALLOW": 0x7FFF0000, "SCMP_ACT_ERRNO": 0x00050000}
 COMPARISONS = ("", "NE", "LT", "LE", "EQ", "GE", "GT", "MASKED_EQ")
-
-# Memory that belongs to no process and to no folder, so that nobody could count it.
-REFUSED = ["memfd_create", "memfd_secret", "shmget", "msgget", "semget", "mq_open"]
-REFUSED += ["vmsplice"]
-# Cores that are others', a timer that wakes what is held still, and other processes.
-REFUSED += ["sched_setaffinity", "timer_create", "ptrace"]
-REFUSED += ["process_vm_readv", "process_vm_writev"]
-F_SETSIG = 10  # of fcntl: the signal of a file that is ready; it could wake, too
-SHARED_ANONYMOUS = 0x21  # of mmap: such memory stays when nobody maps it any more
-INT = 0xFFFFFFFF
-# Refused with one argument only: its place, how it is compared, and with what.
-REFUSED_WITH = [
-    ("fcntl", 1, "MASKED_EQ", INT, F_SETSIG),
-    ("mmap", 3, "MASKED_EQ", SHARED_ANONYMOUS, SHARED_ANONYMOUS),
-    # The limits and the priority of the sandbox's first process.
-    ("prlimit64", 0, "NE", 0, 0),
-    ("setpriority", 0, "NE", 0, 0),
-    ("setpriority", 1, "NE", 0, 0),
-    ("sched_setscheduler", 0, "NE", 0, 0),
-    ("sched_setparam", 0, "NE", 0, 0),
-    ("sched_setattr", 0, "NE", 0, 0),
-]
-# Sockets of these families alone: AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK. AF_VSOCK
-# would reach the hypervisor, and AF_ALG has let programs write into files that they may
-# only read (CVE-2026-31431).
-FAMILIES = (1, 2, 10, 16)
-for _call in ("socket", "socketpair"):
-    REFUSED_WITH.append((_call, 0, "GT", max(FAMILIES), 0))
-    for _family in set(range(max(FAMILIES))) - set(FAMILIES):
-        REFUSED_WITH.append((_call, 0, "EQ", _family, 0))
 
 
 class Comparison(ctypes.Structure):
@@ -64,20 +34,15 @@ class Comparison(ctypes.Structure):
         ("second", ctypes.c_uint64),  # the value below the mask
     )
 
-    @classmethod
-    def of(cls, place: int, how: str, first: int, second: int) -> Comparison:
-        """A comparison by its name, such as `EQ`."""
-        return cls(place, COMPARISONS.index(how), first, second)
-
 
 # What happens to a call, its name, and what its arguments must be.
 Rule = tuple[int, str, list[Comparison]]
 
 
-def allowed() -> Iterator[Rule]:
-    """The profile's rules about a process without any privilege, on this machine."""
+def rules(profile: dict) -> Iterator[Rule]:
+    """A profile's rules about a process without any privilege, on this machine."""
     machine = MACHINES.get(platform.machine(), platform.machine())
-    for rule in json.loads(PROFILE.read_text())["syscalls"]:
+    for rule in profile["syscalls"]:
         included, excluded = rule.get("includes") or {}, rule.get("excludes") or {}
         if (
             "caps" in included
@@ -85,39 +50,31 @@ def allowed() -> Iterator[Rule]:
             or machine in excluded.get("arches", [])
         ):
             continue
-        refused = rule["action"] == "SCMP_ACT_ERRNO"
-        action = REFUSE | rule["errnoRet"] if refused else ALLOW
+        action = ACTIONS[rule["action"]] | rule.get("errnoRet", 0)
         compared = []
         for argument in rule.get("args") or []:
-            how = argument["op"].removeprefix("SCMP_CMP_")
+            how = COMPARISONS.index(argument["op"].removeprefix("SCMP_CMP_"))
             values = argument["value"], argument.get("valueTwo", 0)
-            compared.append(Comparison.of(argument["index"], how, *values))
+            compared.append(Comparison(argument["index"], how, *values))
         for name in rule["names"]:
             yield action, name, compared
 
 
-def refused() -> Iterator[Rule]:
-    """The rules about what is refused beyond."""
-    for name in REFUSED:
-        yield REFUSE | errno.EPERM, name, []
-    for name, *comparison in REFUSED_WITH:
-        yield REFUSE | errno.EPERM, name, [Comparison.of(*comparison)]
-
-
-def program(otherwise: int, rules: Iterator[Rule]) -> bytes:
+def program(profile: dict) -> bytes:
     """A filter as the kernel takes it; libseccomp makes it, and bubblewrap loads it.
 
     Args:
-        otherwise: what happens to a call that no rule is about.
-        rules: those about calls that this machine does not have are left out.
+        profile: as Docker writes it. What is about calls that this machine does not
+            have is left out.
 
     Raises:
         OSError: libseccomp is missing, or too old.
     """
     library = ctypes.CDLL("libseccomp.so.2")
     library.seccomp_init.restype = ctypes.c_void_p
+    otherwise = ACTIONS[profile["defaultAction"]] | profile.get("defaultErrnoRet", 0)
     context = ctypes.c_void_p(library.seccomp_init(otherwise))
-    for action, name, compared in rules:
+    for action, name, compared in rules(profile):
         number = library.seccomp_syscall_resolve_name(name.encode())
         array = (Comparison * len(compared))(*compared)
         rule = (context, ctypes.c_uint32(action), number, len(compared), array)
@@ -134,10 +91,11 @@ def program(otherwise: int, rules: Iterator[Rule]) -> bytes:
 
 
 @functools.cache
-def filters() -> tuple[bytes, bytes]:
+def filters() -> tuple[bytes, ...]:
     """Both filters.
 
     Raises:
         OSError: libseccomp is missing, or too old.
     """
-    return program(REFUSE | errno.EPERM, allowed()), program(ALLOW, refused())
+    folder = Path(__file__).parent
+    return tuple(program(json.loads((folder / p).read_text())) for p in PROFILES)
