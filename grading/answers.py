@@ -8,12 +8,44 @@ error, so it can't pass an assertion by itself.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from typing import NoReturn
 
-from grading import explain
+import numpy as np
+
 from grading.inside import protocol
 from grading.session import Session
+
+LONG = 200  # characters of a text that is no value, but a program
+
+
+SHORT = reprlib.Repr()
+SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 8
+SHORT.maxstring = SHORT.maxother = 80
+
+
+def short(value: object) -> str:
+    """A value in a few words, for a student whose answer has failed a check."""
+    if callable(value) and not isinstance(value, Remote):
+        return "a function of the check"
+    if isinstance(value, str) and len(value) > LONG:
+        return "a program"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        return f"{SHORT.repr(value.tolist())} of shape {value.shape}"
+    try:
+        return SHORT.repr(value)
+    except ValueError:  # Python writes no number of thousands of digits
+        return "a very long number"
+
+
+def call_text(path: str, arguments: list, named: dict) -> str:
+    """How a call is written."""
+    words = [short(argument) for argument in arguments]
+    words += [f"{name}={short(argument)}" for name, argument in named.items()]
+    return f"{path}({', '.join(words)})"
 
 
 class NotPlainData(TypeError):
@@ -37,10 +69,10 @@ class Remote(protocol.Handle):
     def __call__(self, *arguments, **named):
         """Call the object in the worker."""
         values = {"target": self, "arguments": list(arguments), "named": named}
-        path = explain.call(self._path, arguments, named)
+        path = call_text(self._path, arguments, named)
         self._answers.last = path
         answer = self._answers.ask({"do": "call"}, values, path)
-        self._answers.last = f"{path}, which gave {explain.short(answer)}"
+        self._answers.last = f"{path}, which gave {short(answer)}"
         return answer
 
     def __getattr__(self, name: str):
@@ -51,7 +83,7 @@ class Remote(protocol.Handle):
 
     def __getitem__(self, key):
         values = {"target": self, "key": key}
-        path = f"{self._path}[{explain.short(key)}]"
+        path = f"{self._path}[{short(key)}]"
         return self._answers.ask({"do": "item"}, values, path)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Runs a test in a process of its own, with bounds on its time and its memory.
+"""Runs what may hang or grow in a process of its own, with bounds on time and memory.
 
 What a student's code answers is only looked at there: an answer that is made to be slow
 to look at, or to grow when it is looked at, harms nobody but itself.
@@ -12,12 +12,11 @@ import multiprocessing
 import os
 import resource
 import signal
-import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-# How processes of the grader's own are started.
-SPAWN = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+FORK = multiprocessing.get_context("fork")
 PR_SET_PDEATHSIG = 1
 
 
@@ -41,10 +40,50 @@ def die_with(parent: int, number: int = signal.SIGKILL) -> None:
         os._exit(1)
 
 
+class Child:
+    """A copy of this process, in which an action runs; it ends with this one.
+
+    Args:
+        action: returns what JSON can hold.
+        seconds: the limit of its wall time.
+    """
+
+    def __init__(self, action: Callable[[], dict], seconds: float) -> None:
+        self.seconds, self.deadline = seconds, time.monotonic() + seconds
+        self.pipe, sending = FORK.Pipe(duplex=False)
+        self.process = FORK.Process(target=_run, args=(sending, action, os.getpid()))
+        self.process.start()
+        sending.close()
+
+    def result(self) -> dict:
+        """What the action returned; waits for it, and ends the process.
+
+        Raises:
+            Ended: it took too long, or crashed.
+        """
+        try:
+            if not self.pipe.poll(max(0, self.deadline - time.monotonic())):
+                raise Ended(f"it was still running after {self.seconds:.3g} s")
+            return json.loads(self.pipe.recv_bytes())
+        except (EOFError, OSError):
+            self.process.join()
+            if self.process.exitcode == -signal.SIGXCPU:
+                raise Ended("it took too much processor time") from None
+            raise Ended("it crashed, or took too much memory") from None
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
 def run(
     action: Callable[[], dict], seconds: float, processor_seconds: float, extra: int
 ) -> dict:
-    """Run an action in a copy of this process and bring home what it returns.
+    """Run an action in a process of its own, bounded, and bring home what it returns.
 
     Args:
         action: returns what JSON can hold.
@@ -55,38 +94,23 @@ def run(
     Raises:
         Ended: it broke a limit, or crashed.
     """
-    receiving, sending = SPAWN.Pipe(duplex=False)
-    arguments = (sending, action, os.getpid(), processor_seconds, extra)
-    process = SPAWN.Process(target=_run, args=arguments, daemon=True)
-    process.start()
-    sending.close()
-    try:
-        if not receiving.poll(seconds):
-            raise Ended(f"it was still running after {seconds:.3g} s")
-        return json.loads(receiving.recv_bytes())
-    except EOFError:
-        process.join()
-        if process.exitcode == -signal.SIGXCPU:
-            reason = f"its answer took more than {processor_seconds:g} s to look at"
-        else:
-            reason = "its answer could not be looked at"
-        raise Ended(reason) from None
-    finally:
-        process.kill()
-        process.join()
-        receiving.close()
+
+    def bounded() -> dict:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        _bound(resource.RLIMIT_AS, pages * resource.getpagesize() + extra)
+        _bound(resource.RLIMIT_CPU, max(1, int(processor_seconds)))
+        _bound(resource.RLIMIT_CORE, 0)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in range(3):  # what it prints could be what a student wrote
+            os.dup2(nowhere, descriptor)
+        return action()
+
+    return Child(bounded, seconds).result()
 
 
-def _run(sending, action, parent, processor_seconds, extra) -> None:
+def _run(sending, action, parent) -> None:
     """The action, in its process."""
     die_with(parent)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    _bound(resource.RLIMIT_AS, pages * resource.getpagesize() + extra)
-    _bound(resource.RLIMIT_CPU, max(1, int(processor_seconds)))
-    _bound(resource.RLIMIT_CORE, 0)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in range(3):  # what it prints could be what a student wrote
-        os.dup2(nowhere, descriptor)
     try:
         sending.send_bytes(json.dumps(action()).encode())
     except BaseException:

@@ -40,8 +40,8 @@ def folder(out: Path, submission: Submission) -> Path:
 
 def versions() -> list[str]:
     """The packages that a submission's cells import, as they are installed here."""
-    found = importlib.metadata.packages_distributions()
-    names = {name for module in MODULES for name in found.get(module, [])}
+    packages = importlib.metadata.packages_distributions()
+    names = {name for module in MODULES for name in packages.get(module, [])}
     return sorted(f"{name}=={importlib.metadata.version(name)}" for name in names)
 
 
@@ -85,7 +85,7 @@ def known(out: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def grade_all(
-    found: list[Submission],
+    handed_in: list[Submission],
     assignment: Assignment,
     out: Path,
     limits: sandbox.Limits,
@@ -96,7 +96,7 @@ def grade_all(
     """Grade what is new or has changed.
 
     Args:
-        found: the submissions.
+        handed_in: the submissions.
         assignment: what they answer.
         out: the folder of results; what an earlier run left there is used again.
         limits: what a submission may use.
@@ -110,7 +110,12 @@ def grade_all(
     Raises:
         UserError: the students' results have no place.
     """
-    _make_room(out)
+    students = out / STUDENTS
+    if students.is_symlink() or (students.exists() and not students.is_dir()):
+        raise UserError(
+            f"{students}: not a folder. Fix: remove it, or name another --out."
+        )
+    students.mkdir(parents=True, exist_ok=True)
 
     def say(line: str) -> None:
         progress(text.one_line(line))
@@ -119,21 +124,33 @@ def grade_all(
     settings["versions"] = versions()
     done: dict[Submission, Graded] = {}
     todo: list[tuple[Submission, Content, str]] = []
-    for submission in found:
-        content = _content(submission, assignment)
+    for submission in handed_in:
+        problem = submission.problem
+        content = (
+            submissions.unreadable(problem)
+            if problem
+            else submissions.read(submission.path, assignment)
+        )
         wanted = key(content.digest, assignment, settings)
-        at_once = _without_grading(out, submission, content, wanted, assignment, say)
-        if at_once:
-            done[submission] = at_once
-        else:
+        record = _record(folder(out, submission) / GRADED)
+        result = _earlier(record, wanted)
+        fresh = result is None
+        if fresh and content.problem:
+            result = runner.empty_result(assignment, content.problem)
+            say(f"{submission.student}: {content.problem}")
+        if result is None:
             todo.append((submission, content, wanted))
-    before = sum(not one.fresh for one in done.values())
+            continue
+        whose = {"place": submission.place, "student": submission.student}
+        if fresh or not whose.items() <= record.items():
+            _keep(out, submission, wanted, result, say)
+        done[submission] = Graded(submission, result, content.answers, fresh)
+    before = sum(not graded.fresh for graded in done.values())
     say(f"{before} graded before, {len(todo)} to grade")
-    work = [(content.cells, assignment, limits, seed) for _, content, _ in todo]
-    results = parallel.grade(work, jobs)
+    notebooks = [content.cells for _, content, _ in todo]
+    results = parallel.grade(notebooks, assignment, limits, seed, jobs)
     for number, (index, result) in enumerate(results, start=1):
         submission, content, wanted = todo[index]
-        result = fit(result)
         done[submission] = Graded(submission, result, content.answers, True)
         again = "" if result.failed else wanted  # no key is that of a good result
         _keep(out, submission, again, result, say)
@@ -142,74 +159,11 @@ def grade_all(
             f"[{number}/{len(todo)}] {submission.student}: {result.score:g} points, "
             f"{result.seconds:.1f} s{problem}"
         )
-    for one in done.values():
-        _tell_extras(one.result, assignment)
-    return [done[submission] for submission in found]
-
-
-def _tell_extras(result: Result, assignment: Assignment) -> None:
-    """Say of the questions of a result, maybe an earlier one, which are extras now."""
-    extras = {one.name for one in assignment.extras}
-    for question in result.questions:
-        question.extra = question.name in extras
-
-
-def _make_room(out: Path) -> None:
-    """Make the folder of the students' results.
-
-    Raises:
-        UserError: something else has its name.
-    """
-    students = out / STUDENTS
-    if students.is_symlink() or (students.exists() and not students.is_dir()):
-        raise UserError(
-            f"{students}: not a folder. Fix: remove it, or name another --out."
-        )
-    students.mkdir(parents=True, exist_ok=True)
-
-
-def _without_grading(
-    out: Path,
-    submission: Submission,
-    content: Content,
-    wanted: str,
-    assignment: Assignment,
-    say: Callable[[str], None],
-) -> Graded | None:
-    """What an earlier run found, or that a file can't be read; None if it is to grade.
-
-    Args:
-        out: the folder of results.
-        submission: the file.
-        content: what is in it.
-        wanted: the key of a result that is still good.
-        assignment: what it answers.
-        say: called with a line if it can't be read.
-    """
-    record = _record(folder(out, submission) / GRADED)
-    old = _earlier(record, wanted)
-    if old is not None:
-        if (record.get("place"), record.get("student")) != _whose(submission):
-            _keep(out, submission, wanted, old, say)
-        return Graded(submission, old, content.answers, fresh=False)
-    if not content.problem:
-        return None
-    result = runner.empty_result(assignment, content.problem)
-    _keep(out, submission, wanted, result, say)
-    say(f"{submission.student}: {content.problem}")
-    return Graded(submission, result, content.answers, fresh=True)
-
-
-def _content(submission: Submission, assignment: Assignment) -> Content:
-    """What a submission holds."""
-    if submission.problem:
-        return submissions.unreadable(submission.problem)
-    return submissions.read(submission.path, assignment)
-
-
-def fit(result: Result) -> Result:
-    """A result with all texts made fit: any file and any page can hold them."""
-    return Result.from_json(text.everywhere(dataclasses.asdict(result)))
+    extras = {question.name for question in assignment.extras}
+    for graded in done.values():  # maybe of an earlier run, when others were extras
+        for question in graded.result.questions:
+            question.extra = question.name in extras
+    return [done[submission] for submission in handed_in]
 
 
 def _keep(
@@ -221,28 +175,17 @@ def _keep(
 ) -> None:
     """Keep a result for the next run; that it can't be kept harms nobody else."""
     data = dataclasses.asdict(result)
-    place, student = _whose(submission)
-    record = {"key": wanted, "place": place, "student": student}
+    record = {"key": wanted, "place": submission.place, "student": submission.student}
     record |= {"sum": _sum(data), "result": data}
+    place = folder(out, submission)
     try:
-        _write(out, submission, record)
+        place.mkdir(parents=True, exist_ok=True)
+        files.write_text(place / GRADED, json.dumps(record, indent=1) + "\n")
     except OSError as error:
         say(
             f"{submission.student}: the result can't be kept for the next run "
-            f"({error.strerror}). Fix: remove {folder(out, submission)}."
+            f"({error.strerror}). Fix: remove {place}."
         )
-
-
-def _write(out: Path, submission: Submission, record: dict) -> None:
-    """Write what the next run shall know of a submission."""
-    folder(out, submission).mkdir(parents=True, exist_ok=True)
-    path = folder(out, submission) / GRADED
-    files.write_text(path, json.dumps(record, indent=1) + "\n")
-
-
-def _whose(submission: Submission) -> tuple[str, str]:
-    """What a file is known by on the next run."""
-    return submission.place, submission.student
 
 
 def _sum(data: dict) -> str:
@@ -268,21 +211,21 @@ def _earlier(record: dict, wanted: str) -> Result | None:
         return None
 
 
-def stale(out: Path, found: list[Submission]) -> list[Path]:
+def stale(out: Path, handed_in: list[Submission]) -> list[Path]:
     """The folders with results of submissions that are no longer there."""
-    names = {one.folder for one in found}
+    names = {submission.folder for submission in handed_in}
     folders = [path.parent for path in sorted(out.glob(f"{STUDENTS}/*/{GRADED}"))]
-    return [one for one in folders if one.name not in names and not one.is_symlink()]
+    return [f for f in folders if f.name not in names and not f.is_symlink()]
 
 
-def check_same_class(out: Path, found: list[Submission]) -> None:
+def check_same_class(out: Path, handed_in: list[Submission]) -> None:
     """See that the results in a folder are those of these submissions.
 
     Raises:
         UserError: most of them would have to be removed.
     """
     kept = len(list(out.glob(f"{STUDENTS}/*/{GRADED}")))
-    gone = len(stale(out, found))
+    gone = len(stale(out, handed_in))
     if gone > 1 and 2 * gone > kept:
         raise UserError(
             f"{out}: {gone} of the {kept} results in it are of files that are not "
@@ -291,11 +234,9 @@ def check_same_class(out: Path, found: list[Submission]) -> None:
         )
 
 
-def remove_stale(out: Path, found: list[Submission]) -> list[str]:
+def remove_stale(out: Path, handed_in: list[Submission]) -> list[str]:
     """Remove the results of submissions that are no longer there; their names."""
-    removed = []
-    for path in stale(out, found):
+    gone = stale(out, handed_in)
+    for path in gone:
         shutil.rmtree(path, ignore_errors=True)
-        if not path.exists():
-            removed.append(text.file_name(path.name))
-    return removed
+    return [text.file_name(path.name) for path in gone if not path.exists()]

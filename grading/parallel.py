@@ -4,69 +4,67 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
-import multiprocessing
+import functools
 import os
 import signal
 import time
 from collections.abc import Iterator
 from multiprocessing import connection
 
-from grading import apart, runner
-from grading.apart import SPAWN
+from grading import runner, text
+from grading.apart import Child, Ended
 from grading.assignment import Assignment
-from grading.runner import Result
+from grading.runner import Cell, Result
+from grading.sandbox import Limits
 
 GRACE = 30  # seconds that a grader may take beyond its submission's limit
 ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}  # what tells a program to end
 
 
-@dataclasses.dataclass
-class _Job:
-    """A grader at work on a submission."""
-
-    index: int
-    slot: int
-    process: multiprocessing.Process
-    pipe: connection.Connection
-    deadline: float
-
-
-def grade(work: list[tuple], jobs: int) -> Iterator[tuple[int, Result]]:
+def grade(
+    notebooks: list[list[Cell]],
+    assignment: Assignment,
+    limits: Limits,
+    seed: str,
+    jobs: int,
+) -> Iterator[tuple[int, Result]]:
     """Grade, and yield the index and the result of each as it is done.
 
     Args:
-        work: cells, assignment, limits and seed of each submission.
+        notebooks: the cells of each submission.
+        assignment: what they answer.
+        limits: what each may use.
+        seed: the secret of the hidden inputs.
         jobs: how many to grade at the same time; the cores are shared out.
     """
     cores = sorted(os.sched_getaffinity(0))
-    jobs = max(1, min(jobs, len(work), len(cores)))
-    waiting = list(range(len(work)))[::-1]
-    running: dict[connection.Connection, _Job] = {}
-    slots = list(range(jobs))
+    jobs = max(1, min(jobs, len(notebooks), len(cores)))
+    waiting = list(range(len(notebooks)))[::-1]
+    free = [set(cores[first::jobs]) for first in range(jobs)]
+    running: dict[connection.Connection, tuple[int, set[int], Child]] = {}
     try:
         while waiting or running:
-            while waiting and slots:
-                index, slot = waiting.pop(), slots.pop()
+            while waiting and free:
+                index, own = waiting.pop(), free.pop()
+                work = (notebooks[index], assignment, limits, seed, own)
                 with _no_interrupt():
-                    own = set(cores[slot::jobs])
-                    job = _start(index, slot, work[index], own)
-                    running[job.pipe] = job
-            first = min(job.deadline for job in running.values())
-            ready = connection.wait(
-                list(running), max(0.0, first - time.monotonic()) + 0.1
-            )
-            late = [
-                pipe for pipe, job in running.items() if job.deadline < time.monotonic()
-            ]
-            for pipe in {*ready, *late}:
-                job = running.pop(pipe)
-                slots.append(job.slot)
-                yield job.index, _finish(job, work[job.index][1])
+                    action = functools.partial(_grade, *work)
+                    child = Child(action, limits.total_seconds + GRACE)
+                    running[child.pipe] = index, own, child
+            first = min(child.deadline for _, _, child in running.values())
+            ready = connection.wait(list(running), max(0, first - time.monotonic()))
+            late = [p for p, job in running.items() if job[2].deadline == first]
+            for pipe in ready or late:
+                index, own, child = running.pop(pipe)
+                free.append(own)
+                try:
+                    fields = text.everywhere(child.result())  # fit for any page
+                    yield index, Result.from_json(fields)
+                except Ended as ended:
+                    yield index, _failed(assignment, str(ended))
     finally:
-        for job in running.values():
-            job.process.kill()
-            job.process.join()
+        for _, _, child in running.values():
+            child.end()
 
 
 @contextlib.contextmanager
@@ -79,43 +77,17 @@ def _no_interrupt() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start(index: int, slot: int, work: tuple, cores: set[int]) -> _Job:
-    """Start a grader of one submission."""
-    receiving, sending = SPAWN.Pipe(duplex=False)
-    process = SPAWN.Process(target=_grade, args=(sending, work, cores, os.getpid()))
-    process.start()
-    sending.close()
-    deadline = time.monotonic() + work[2].total_seconds + GRACE
-    return _Job(index, slot, process, receiving, deadline)
-
-
-def _grade(sending, work, cores, parent) -> None:
-    """Grade one submission; runs in a process of its own, which ends with the first."""
-    apart.die_with(parent)
+def _grade(cells, assignment, limits, seed, cores) -> dict:
+    """Grade one submission; runs in a process of its own."""
     for number in ENDS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
     os.sched_setaffinity(0, cores)
-    cells, assignment, limits, seed = work
     try:
         result = runner.Grading(assignment, cells, limits).grade(seed)
     except Exception as error:
         result = _failed(assignment, f"{type(error).__name__}: {error}")
-    sending.send_bytes(json.dumps(dataclasses.asdict(result)).encode())
-
-
-def _finish(job: _Job, assignment: Assignment) -> Result:
-    """The result of a grader, or why there is none."""
-    try:
-        if not job.pipe.poll():
-            raise EOFError
-        return Result.from_json(json.loads(job.pipe.recv_bytes()))
-    except (EOFError, OSError):
-        return _failed(assignment, "it took too long, or too much memory")
-    finally:
-        job.process.kill()
-        job.process.join()
-        job.pipe.close()
+    return dataclasses.asdict(result)
 
 
 def _failed(assignment: Assignment, reason: str) -> Result:

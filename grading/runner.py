@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
 import os
 import time
-from collections.abc import Callable
 
-from grading import apart, explain, sandbox, text
+from grading import apart, sandbox, text
 from grading.answers import Answers, NotPlainData
 from grading.assignment import Assignment
 from grading.session import RemoteError, Session, WorkerLost, open_session
 
 SEED = "GRADING_SEED"  # the variable that hidden tests take their inputs' seed from
-STOPPED = "grading stopped: {reason}"
 FAILED = "failed"  # the kind of an outcome that is none
-FOLDER = "tests of "  # how the names of test files start, in tracebacks
 PREDICTION = "_prediction"  # how the name of a check ends that asks for one
 HUNG = "not tried: a call of this question had run out of time before"
 NO_TIME = "not run: the cells before it had used up the time that cells have"
 TESTS_SHARE = 1 / 3  # of the time of all, which cells that hang leave to the tests
+PAUSE = 0.5  # seconds in which a cell's harm may show, once there was some
 TOO_SLOW = "too slow"  # how the message of a test starts that measures time
 
 
@@ -111,10 +108,12 @@ class Result:
     def from_json(cls, data: dict) -> Result:
         """The result that `dataclasses.asdict` took apart."""
         questions = [
-            QuestionResult(**{**one, "tests": [TestResult(**t) for t in one["tests"]]})
-            for one in data["questions"]
+            QuestionResult(
+                **{**fields, "tests": [TestResult(**t) for t in fields["tests"]]}
+            )
+            for fields in data["questions"]
         ]
-        cells = [CellResult(**one) for one in data["cells"]]
+        cells = [CellResult(**fields) for fields in data["cells"]]
         return cls(**{**data, "questions": questions, "cells": cells})
 
 
@@ -127,19 +126,18 @@ def empty_result(assignment: Assignment, problem: str = "") -> Result:
     """The result of a submission of which nothing was graded."""
     questions = []
     for question in assignment.questions:
-        one = QuestionResult(
-            *(question.name, question.title, question.manual, question.points),
-            extra=question.extra,
-        )
+        cases = []
         if not question.manual:
-            one.tests = [
-                TestResult(
-                    *(case.name, case.hidden, float(case.points), False, problem),
-                    prediction=case.name.endswith(PREDICTION),
-                )
-                for case in load_tests(assignment, question.name).test_cases
-            ]
-        questions.append(one)
+            cases = load_tests(assignment, question.name).test_cases
+        tests = [
+            TestResult(
+                *(case.name, case.hidden, float(case.points), False, problem),
+                prediction=case.name.endswith(PREDICTION),
+            )
+            for case in cases
+        ]
+        own = (question.name, question.title, question.manual, question.points)
+        questions.append(QuestionResult(*own, extra=question.extra, tests=tests))
     return Result(questions, problem=problem)
 
 
@@ -147,8 +145,7 @@ def load_tests(assignment: Assignment, question: str):
     """otter-grader's test file of a question: trusted code, executed here."""
     from otter.test_files import ExceptionTestFile  # slow to import
 
-    name = f"{FOLDER}{assignment.name}/{question}.py"
-    explain.remember(name, assignment.tests[question])
+    name = f"tests of {assignment.name}/{question}.py"
     file = ExceptionTestFile.from_string(assignment.tests[question], name)
     for case in file.test_cases:
         case.name = case.body.test_func.__name__
@@ -166,11 +163,6 @@ class Outcome:
     asked: int = 0  # the number of the last request to it
 
 
-def first_line(source: str) -> str:
-    """How a report calls a cell."""
-    return (source.strip().splitlines() or [""])[0][:80]
-
-
 class Grading:
     """The grading of one submission.
 
@@ -178,19 +170,13 @@ class Grading:
         assignment: what it answers.
         cells: its code cells, in order.
         limits: what it may use.
-        place: see Session.
     """
 
     def __init__(
-        self,
-        assignment: Assignment,
-        cells: list[Cell],
-        limits: sandbox.Limits,
-        place: Callable[..., sandbox.Sandbox] = sandbox.Sandbox,
+        self, assignment: Assignment, cells: list[Cell], limits: sandbox.Limits
     ) -> None:
         self.cells = cells
         self.limits = limits
-        self.place = place
         self.ended: set[int] = set()  # cells that have run to their end
         self.skipped: set[int] = set()  # cells in which a worker was lost
         self.starts = 0
@@ -207,16 +193,18 @@ class Grading:
             if not question.manual
         }
         self.result = empty_result(assignment)
-        self.result.cells = [
-            CellResult(cell.number, text.one_line(first_line(cell.source)))
-            for cell in cells
-        ]
+        for cell in cells:
+            first = (cell.source.strip().splitlines() or [""])[0][:80]
+            self.result.cells.append(CellResult(cell.number, text.one_line(first)))
 
     def grade(self, seed: str = "0") -> Result:
         """Run the cells, then the tests.
 
         Args:
             seed: the secret from which hidden tests draw their inputs.
+
+        Raises:
+            OSError: this machine could not grade it, which is no fault of its own.
         """
         start = time.monotonic()
         self.deadline = start + self.limits.total_seconds
@@ -226,21 +214,23 @@ class Grading:
             for question, case, report in self._tests():
                 if question in self.hung:
                     report.message, report.kind = HUNG, "slow"
-                    continue
-                self._ready()
-                self._run_test(question, case, report)
+                else:
+                    self._ready()
+                    self._run_test(question, case, report)
         except WorkerLost as error:
             self._give_up(error)
         finally:
             self._end()
             os.environ.pop(SEED, None)
-            self._score()
+            for question in self.result.questions:
+                if not question.manual:
+                    question.count(self.files[question.name].all_or_nothing)
         self.result.seconds = time.monotonic() - start
         return self.result
 
     def question(self, name: str) -> QuestionResult:
         """The result of a question."""
-        return next(one for one in self.result.questions if one.name == name)
+        return next(q for q in self.result.questions if q.name == name)
 
     def _end(self) -> None:
         if self.session is not None:
@@ -248,16 +238,15 @@ class Grading:
             self.session = None
 
     def _seconds(self, limit: float) -> float:
-        """What is left of a time limit."""
+        """What is left of a time limit.
+
+        Raises:
+            WorkerLost: nothing is left of the time of all.
+        """
         left = self.deadline - time.monotonic()
         if left <= 0:
-            self._end()
-            raise self._used_up()
+            raise WorkerLost(f"it used up its {self.limits.total_seconds:g} s", True)
         return min(limit, left)
-
-    def _used_up(self) -> WorkerLost:
-        """The error to raise when no time is left."""
-        return WorkerLost(f"it used up its {self.limits.total_seconds:g} s", True)
 
     def _ready(self) -> None:
         """Have a worker in which all cells have run that can run.
@@ -274,7 +263,7 @@ class Grading:
                 raise WorkerLost(f"{self.lost} workers were lost")
             self.starts += 1
             self._seconds(1)
-            self.session = open_session(self.limits, self.place)
+            self.session = open_session(self.limits)
             for cell, report in zip(self.cells, self.result.cells, strict=True):
                 if cell.number not in self.skipped and not self._cell(cell, report):
                     break
@@ -304,8 +293,9 @@ class Grading:
             return True
         try:
             error = self.session.run(cell.source, seconds)
+            report.printed = self.session.printed.decode(errors="replace")
             if self.cautious:
-                self.session.settle()
+                self.session.pause(PAUSE)
         except WorkerLost as lost:
             self._end()
             self.skipped.add(cell.number)
@@ -317,23 +307,24 @@ class Grading:
             report.seconds = time.monotonic() - start
         self.ended.add(cell.number)
         report.error = f"{error['type']}: {error['message']}" if error else ""
-        report.printed = self.session.printed.decode(errors="replace")
         return True
 
     def _tests(self) -> list[tuple]:
-        """All tests with their reports: first the public ones, of all questions.
+        """All tests with their questions and reports: first the public ones.
 
         What a public test says is shown to the student, and so is what cells say. They
         must not be able to carry hidden inputs, so the worker gets those when all
         public tests are done; what cells say when they run after that is not kept.
         """
-        found: list[tuple] = []
-        for question in self.result.questions:
-            if not question.manual:
-                cases = self.files[question.name].test_cases
-                both = zip(cases, question.tests, strict=True)
-                found += [(question.name, case, report) for case, report in both]
-        return sorted(found, key=lambda one: one[2].hidden)
+        tests = [
+            (question.name, case, report)
+            for question in self.result.questions
+            if not question.manual
+            for case, report in zip(
+                self.files[question.name].test_cases, question.tests, strict=True
+            )
+        ]
+        return sorted(tests, key=lambda test: test[2].hidden)
 
     def _run_test(self, question: str, case, report: TestResult) -> None:
         """Run a test and note what became of it.
@@ -354,15 +345,9 @@ class Grading:
         report.passed = not outcome.kind
         report.seconds = time.monotonic() - start
 
-    def _score(self) -> None:
-        """Give each question the points of its tests."""
-        for question in self.result.questions:
-            if not question.manual:
-                question.count(self.files[question.name].all_or_nothing)
-
     def _give_up(self, error: WorkerLost) -> None:
         """Say why grading stopped, and of each test that is left why it did not run."""
-        self.result.problem = STOPPED.format(reason=error)
+        self.result.problem = f"grading stopped: {error}"
         for question in self.result.questions:
             for report in question.tests:
                 if not report.passed and not report.message:
@@ -376,19 +361,19 @@ class Grading:
 
         Raises:
             WorkerLost: the submission has used up its time.
+            OSError: this machine could not run it.
         """
         left = self._seconds(self.limits.total_seconds)
+        bounds = self.limits.check_seconds, self.limits.check_bytes
         try:
-            told = apart.run(
-                lambda: dataclasses.asdict(self._judge(case)),
-                left,
-                self.limits.check_seconds,
-                self.limits.check_bytes,
+            fields = apart.run(
+                lambda: dataclasses.asdict(self._judge(case)), left, *bounds
             )
         except apart.Ended as ended:
-            outcome = Outcome(f"this check was ended: {ended}", "slow", lost=True)
+            message = f"this check was ended while it looked at your answer: {ended}"
+            outcome = Outcome(message, "slow", lost=True)
         else:
-            outcome = Outcome(**told)
+            outcome = Outcome(**fields)
             self.session.number = outcome.asked
         if outcome.kind == FAILED:
             raise OSError(outcome.message)
@@ -401,49 +386,42 @@ class Grading:
 
     def _judge(self, case) -> Outcome:
         """What becomes of a test: the part that runs in a process of its own."""
-        outcome = Outcome()
+        message = kind = limit = ""
         seconds = self._seconds(self.limits.call_seconds)
         started: list[Session] = []
         start = functools.partial(self._start, started) if case.hidden else None
         answers = Answers(self.session, seconds, start)
-        seen = ""  # what the assertion that failed has compared
         try:
             case.body.call_func(answers)
         except AssertionError as error:
             message = str(error) or "the answer is wrong"
             kind = "slow" if message.startswith(TOO_SLOW) else "wrong"
-            outcome = Outcome(message, kind)
-            with contextlib.suppress(Exception):  # it only explains
-                seen = explain.comparison(error, FOLDER)
         except WorkerLost as lost:
             message = f"your code did not survive this check: {lost}"
             kind = "slow" if lost.slow else "lost"
-            limit = f"a call may take {self.limits.call_seconds:g} s"
-            if not self.session.lost:  # the new process of this check
-                limit += f", a cell {self.limits.cell_seconds:g} s"
-            limit = limit if lost.slow else ""
-            outcome = Outcome(message, kind, limit, lost=self.session.lost)
+            if lost.slow:
+                limit = f"a call may take {self.limits.call_seconds:g} s"
+                if not self.session.lost:  # the new process of this check
+                    limit += f", a cell {self.limits.cell_seconds:g} s"
         except RemoteError as error:
-            outcome = Outcome(f"your code raised {error}", "wrong")
+            message, kind = f"your code raised {error}", "wrong"
         except KeyError as error:
             message = f"there is no {error} in the notebook, or a key is missing"
-            outcome = Outcome(message, "wrong")
+            kind = "wrong"
         except NotPlainData as error:
-            outcome = Outcome(str(error), "wrong")
+            message, kind = str(error), "wrong"
         except OSError as error:  # this machine's fault, not the answer's
-            outcome = Outcome(str(error), FAILED)
+            message, kind = str(error), FAILED
         except Exception as error:  # the test could not use what came back
-            said = f"{type(error).__name__}: {error}"
-            outcome = Outcome(f"the check can't use this answer ({said})", "wrong")
+            reason = f"{type(error).__name__}: {error}"
+            message, kind = f"the check can't use this answer ({reason})", "wrong"
         finally:
             for session in started:
                 session.close()
-        message = outcome.message[:1000]
-        if outcome.kind and case.hidden:
-            seen = [f"The check asks for {seen}."] if seen else []
-            seen += [f"Its last call: {answers.last}."] if answers.last else []
-            message = "\n".join([message, *seen])[:2000]
-        return dataclasses.replace(outcome, message=message, asked=self.session.number)
+        message = message[:1000]
+        if kind and case.hidden and answers.last:
+            message = f"{message}\nIts last call: {answers.last}."[:2000]
+        return Outcome(message, kind, limit, self.session.lost, self.session.number)
 
     def _start(self, started: list[Session]) -> Session:
         """A worker for one test, in which all cells have run that can run.
@@ -455,12 +433,9 @@ class Grading:
         """
         while started:
             started.pop().close()
-        session = open_session(self.limits, self.place)
+        session = open_session(self.limits)
         started.append(session)
         for cell in self.cells:
             if cell.number not in self.skipped:
-                left = self.deadline - time.monotonic()
-                if left <= 0:
-                    raise self._used_up()
-                session.run(cell.source, min(self.limits.cell_seconds, left))
+                session.run(cell.source, self._seconds(self.limits.cell_seconds))
         return session

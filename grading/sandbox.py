@@ -64,8 +64,7 @@ class Limits:
     check_bytes: int = 2 * 2**30  # memory that a test may take to look at an answer
     memory_bytes: int = 4 * 2**30  # memory of all processes and files together
     address_bytes: int = 64 * 2**30  # address space of a process; TensorFlow maps a lot
-    disk_bytes: int = 512 * 2**20  # files in /tmp, which lie in memory
-    output_bytes: int = 64 * 2**20  # what a cell or a call prints
+    disk_bytes: int = 512 * 2**20  # files in /tmp, and what is printed, in memory
     processes: int = 400  # threads included
     sockets: int = 500
     restarts: int = 6  # new workers after one was lost
@@ -146,18 +145,14 @@ def scope() -> tuple[str, ...]:
         return ()
     command = (program, *([] if os.geteuid() == 0 else ["--user"]), "--scope")
     command += ("--quiet", "--collect")
+    command += (f"--property=MemoryMax={TRIED}", "--", "sh", "-c")
     shown = "cat /sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)/memory.max"
+    how = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     try:
-        tried = subprocess.run(
-            [*command, f"--property=MemoryMax={TRIED}", "--", "sh", "-c", shown],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=20,
-        )
+        tried = subprocess.run([*command, shown], timeout=20, **how)
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    return command if tried.stdout.strip() == str(TRIED) else ()
+    return command[:-4] if tried.stdout.strip() == str(TRIED) else ()
 
 
 def bounded(limits: Limits) -> list[str]:
@@ -195,7 +190,6 @@ class Sandbox:
         """
         bwrap = find()
         self.control, inside = socket.socketpair()
-        self.control.settimeout(ANSWERS)
         with contextlib.ExitStack() as stack:
             stack.callback(inside.close)
             passed = [*descriptors, inside.fileno()]
@@ -212,7 +206,7 @@ class Sandbox:
             options = [*_apart(), *_files(self.limits, data)]
             for content in syscalls.filters():
                 options += ["--add-seccomp-fd", data(content)]
-            arguments = data(b"".join(os.fsencode(one) + b"\0" for one in options))
+            arguments = data(b"".join(os.fsencode(o) + b"\0" for o in options))
             watched = {
                 "memory": self.limits.memory_bytes,
                 "sockets": self.limits.sockets,
@@ -221,6 +215,7 @@ class Sandbox:
             }
             supervisor = [sys.executable, "-I", "-S", "-B", f"{INSIDE}/supervisor.py"]
             supervisor += [str(inside.fileno()), json.dumps(watched)]
+            kept = BUS if scope() else ()
             self.process = subprocess.Popen(
                 [
                     *bounded(self.limits),
@@ -232,40 +227,32 @@ class Sandbox:
                 stderr=output,
                 pass_fds=passed,
                 cwd="/",
-                env={name: os.environ[name] for name in BUS if name in os.environ}
-                if scope()
-                else {},
+                env={name: os.environ[name] for name in kept if name in os.environ},
             )
 
     def go(self) -> None:
         """Let it go on."""
-        self._tell(b"g")
+        with contextlib.suppress(OSError):  # its end shows in the worker's pipe
+            self.control.sendall(b"g")
 
     def stop(self) -> None:
         """Hold it still: everything in it, at once."""
-        self._tell(b"s", wait=True)
-
-    def settle(self) -> None:
-        """Wait until nothing happens in it."""
-        self._tell(b"q", wait=True)
-
-    def _tell(self, letter: bytes, wait: bool = False) -> None:
-        """Send a letter; that the supervisor is gone shows in the worker's pipes."""
         with contextlib.suppress(OSError):
-            self.control.sendall(letter)
-            while wait and (said := self.control.recv(200)) and said != b".":
-                self._hear(said)
-
-    def _hear(self, said: bytes) -> None:
-        if said.startswith(b"!"):
-            self.reason = said[1:].partition(b"\n")[0].decode()
+            self.control.sendall(b"s")
+            self._hear(ANSWERS)
 
     def why(self) -> str:
         """Which limit it broke, if it was ended for that, or an empty text."""
         with contextlib.suppress(OSError):
-            self.control.settimeout(SAYS)
-            self._hear(self.control.recv(200))
+            self._hear(SAYS)
         return self.reason
+
+    def _hear(self, seconds: float) -> None:
+        """Wait for what the supervisor says: that all stand still, or a reason."""
+        self.control.settimeout(seconds)
+        heard = self.control.recv(200)
+        if heard.startswith(b"!"):
+            self.reason = heard[1:].partition(b"\n")[0].decode()
 
     def end(self) -> None:
         """End it and everything in it."""

@@ -3,56 +3,25 @@
 Two filters hold at once. The first allows what Docker allows a container that has no
 privileges, and nothing else: `seccomp.json` is the file `seccomp/default.json` of
 https://github.com/moby/profiles, of 6 May 2026 (3c28324), under the Apache License 2.0.
-The second refuses a few calls more, which a worker on its own has no use for.
+The second, `seccomp-refused.json`, is ours, in the same form. It refuses a few calls
+more, which a worker on its own has no use for, and says of each why.
 """
 
 from __future__ import annotations
 
 import ctypes
-import errno
 import functools
 import json
 import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 
-PROFILE = Path(__file__).with_name("seccomp.json")
-MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}  # as the profile names them
+PROFILES = ("seccomp.json", "seccomp-refused.json")
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}  # as the profiles name them
 # Values of libseccomp's seccomp.h.
-ALLOW, REFUSE = 0x7FFF0000, 0x00050000
-COMPARISONS = {
-    name: number
-    for number, name in enumerate(("NE", "LT", "LE", "EQ", "GE", "GT", "MASKED_EQ"), 1)
-}
-
-# Memory that belongs to no process and to no folder, so that nobody could count it.
-HIDDEN_MEMORY = ("memfd_create", "memfd_secret", "shmget", "msgget", "semget")
-HIDDEN_MEMORY += ("mq_open", "vmsplice")
-# Cores that are others', a timer that wakes what is held still, and other processes.
-OTHERS = ("sched_setaffinity", "timer_create", "ptrace")
-OTHERS += ("process_vm_readv", "process_vm_writev")
-F_SETSIG = 10  # of fcntl: the signal of a file that is ready; it could wake, too
-SHARED_ANONYMOUS = 0x21  # of mmap: such memory stays when nobody maps it any more
-INT = 0xFFFFFFFF
-# Refused with one argument only: its place, how it is compared, and with what.
-WITH = [
-    ("fcntl", 1, "MASKED_EQ", INT, F_SETSIG),
-    ("mmap", 3, "MASKED_EQ", SHARED_ANONYMOUS, SHARED_ANONYMOUS),
-    # The limits and the priority of the sandbox's first process.
-    ("prlimit64", 0, "NE", 0, 0),
-    ("setpriority", 0, "NE", 0, 0),
-    ("setpriority", 1, "NE", 0, 0),
-    ("sched_setscheduler", 0, "NE", 0, 0),
-    ("sched_setparam", 0, "NE", 0, 0),
-    ("sched_setattr", 0, "NE", 0, 0),
-]
-# Sockets of these families alone: AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK. AF_VSOCK
-# would reach the hypervisor, and AF_ALG has let programs write into files that they may
-# only read (CVE-2026-31431).
-FAMILIES = (1, 2, 10, 16)
-for _call in ("socket", "socketpair"):
-    WITH.append((_call, 0, "GT", max(FAMILIES), 0))
-    WITH += [(_call, 0, "EQ", n, 0) for n in range(max(FAMILIES)) if n not in FAMILIES]
+ACTIONS = {"SCMP_ACT_ALLOW": 0x7FFF0000, "SCMP_ACT_ERRNO": 0x00050000}
+COMPARISONS = ("", "NE", "LT", "LE", "EQ", "GE", "GT", "MASKED_EQ")
 
 
 class Comparison(ctypes.Structure):
@@ -66,97 +35,67 @@ class Comparison(ctypes.Structure):
     )
 
 
-class Filter:
-    """A filter that libseccomp puts together.
+# What happens to a call, its name, and what its arguments must be.
+Rule = tuple[int, str, list[Comparison]]
+
+
+def rules(profile: dict) -> Iterator[Rule]:
+    """A profile's rules about a process without any privilege, on this machine."""
+    machine = MACHINES.get(platform.machine(), platform.machine())
+    for rule in profile["syscalls"]:
+        included, excluded = rule.get("includes") or {}, rule.get("excludes") or {}
+        if (
+            "caps" in included
+            or machine not in included.get("arches", [machine])
+            or machine in excluded.get("arches", [])
+        ):
+            continue
+        action = ACTIONS[rule["action"]] | rule.get("errnoRet", 0)
+        compared = []
+        for argument in rule.get("args") or []:
+            how = COMPARISONS.index(argument["op"].removeprefix("SCMP_CMP_"))
+            values = argument["value"], argument.get("valueTwo", 0)
+            compared.append(Comparison(argument["index"], how, *values))
+        for name in rule["names"]:
+            yield action, name, compared
+
+
+def program(profile: dict) -> bytes:
+    """A filter as the kernel takes it; libseccomp makes it, and bubblewrap loads it.
 
     Args:
-        otherwise: what happens to a call that no rule is about.
+        profile: as Docker writes it. What is about calls that this machine does not
+            have is left out.
 
     Raises:
-        OSError: libseccomp is missing.
+        OSError: libseccomp is missing, or too old.
     """
-
-    def __init__(self, otherwise: int) -> None:
-        self.library = ctypes.CDLL("libseccomp.so.2")
-        self.library.seccomp_init.restype = ctypes.c_void_p
-        self.context = ctypes.c_void_p(self.library.seccomp_init(otherwise))
-
-    def add(self, action: int, name: str, compared: list[tuple] = ()) -> bool:
-        """Add a rule; False if this libseccomp or this machine has no such call."""
-        number = self.library.seccomp_syscall_resolve_name(name.encode())
-        if number < 0:
-            return False
-        comparisons = (Comparison * len(compared))()
-        for comparison, (place, how, first, second) in zip(
-            comparisons, compared, strict=True
-        ):
-            comparison.place, comparison.how = place, COMPARISONS[how]
-            comparison.first, comparison.second = first, second
-        rule = (self.context, ctypes.c_uint32(action), number, len(compared))
-        if self.library.seccomp_rule_add_array(*rule, comparisons):
+    library = ctypes.CDLL("libseccomp.so.2")
+    library.seccomp_init.restype = ctypes.c_void_p
+    otherwise = ACTIONS[profile["defaultAction"]] | profile.get("defaultErrnoRet", 0)
+    context = ctypes.c_void_p(library.seccomp_init(otherwise))
+    for action, name, compared in rules(profile):
+        number = library.seccomp_syscall_resolve_name(name.encode())
+        array = (Comparison * len(compared))(*compared)
+        rule = (context, ctypes.c_uint32(action), number, len(compared), array)
+        if number >= 0 and library.seccomp_rule_add_array(*rule):
             raise OSError(f"libseccomp takes no rule for {name}")
-        return True
-
-    def program(self) -> bytes:
-        """The filter as the kernel takes it; bubblewrap loads it."""
-        file = os.memfd_create("filter")
-        try:
-            if self.library.seccomp_export_bpf(self.context, file):
-                raise OSError("libseccomp writes no filter")
-            return os.pread(file, os.fstat(file).st_size, 0)
-        finally:
-            os.close(file)
-            self.library.seccomp_release(self.context)
-
-
-def applies(rule: dict) -> bool:
-    """Whether a rule of the profile is about a process without any privilege, here."""
-    machine = MACHINES.get(platform.machine(), platform.machine())
-    included, excluded = rule.get("includes") or {}, rule.get("excludes") or {}
-    return (
-        "caps" not in included
-        and machine in included.get("arches", [machine])
-        and machine not in excluded.get("arches", [])
-    )
-
-
-def allowed() -> bytes:
-    """The filter of what the profile allows."""
-    profile = json.loads(PROFILE.read_text())
-    made = Filter(REFUSE | profile["defaultErrnoRet"])
-    for rule in filter(applies, profile["syscalls"]):
-        action = ALLOW
-        if rule["action"] == "SCMP_ACT_ERRNO":
-            action = REFUSE | rule["errnoRet"]
-        compared = [
-            (
-                argument["index"],
-                argument["op"].removeprefix("SCMP_CMP_"),
-                argument["value"],
-                argument.get("valueTwo", 0),
-            )
-            for argument in rule.get("args") or []
-        ]
-        for name in rule["names"]:
-            made.add(action, name, compared)
-    return made.program()
-
-
-def refused() -> bytes:
-    """The filter of what is refused beyond."""
-    made, refuse = Filter(ALLOW), REFUSE | errno.EPERM
-    for name in HIDDEN_MEMORY + OTHERS:
-        made.add(refuse, name)
-    for name, *comparison in WITH:
-        made.add(refuse, name, [tuple(comparison)])
-    return made.program()
+    file = os.memfd_create("filter")
+    try:
+        if library.seccomp_export_bpf(context, file):
+            raise OSError("libseccomp writes no filter")
+        return os.pread(file, os.fstat(file).st_size, 0)
+    finally:
+        os.close(file)
+        library.seccomp_release(context)
 
 
 @functools.cache
-def filters() -> tuple[bytes, bytes]:
+def filters() -> tuple[bytes, ...]:
     """Both filters.
 
     Raises:
         OSError: libseccomp is missing, or too old.
     """
-    return allowed(), refused()
+    folder = Path(__file__).parent
+    return tuple(program(json.loads((folder / p).read_text())) for p in PROFILES)

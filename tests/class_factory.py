@@ -12,14 +12,15 @@ import dataclasses
 import functools
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from grading import cli
-from grading.assignment import PLACEHOLDER, Assignment
+from grading import cli, runner, sandbox
+from grading.assignment import Assignment
 from grading.author import masters
 from tools.model.chapters import ROOT
 
@@ -44,7 +45,6 @@ class Case:
     text: str  # the file's content
     score: float
     says: str = ""  # what the report of a cell, or the problem, must say
-    slow: bool = False  # it runs into a time limit
 
 
 def notebook(
@@ -77,12 +77,11 @@ def case(
     score: float | None = None,
     before: tuple[str, ...] = (),
     says: str = "",
-    slow: bool = False,
 ) -> Case:
     """A submission with hostile cells below (or above) its honest answers."""
     text = masters.dumps(notebook(answered, before, code))
     deserved = sum(POINTS[question] for question in answered)
-    return Case(text, deserved if score is None else score, says, slow)
+    return Case(text, deserved if score is None else score, says)
 
 
 def edited(change) -> str:
@@ -110,14 +109,8 @@ def _edit_checks(result: nbformat.NotebookNode) -> None:
             cell.source = "grader.check('q1')"
 
 
-def _add_a_surrogate(result: nbformat.NotebookNode) -> None:
-    """Write a lone surrogate into the answer that a person grades."""
-    for cell in result.cells:
-        cell.source = cell.source.replace(PLACEHOLDER, "Because \ud800.")
-
-
 # The protocol's pipe, from inside: what the worker was started with.
-PIPE = "import os, sys, json, struct\npipe = int(sys.argv[2])\n"
+PIPE = "import os, sys, json, struct\npipe = int(sys.argv[1])\n"
 
 
 def frame(text: str) -> str:
@@ -130,12 +123,12 @@ def when_asked_for_q3(code: str) -> str:
     body = code.replace("\n", "\n        ")
     return f"""{PIPE}
 import protocol
-honest = protocol.Encoder.encode
-def encode(self, value, depth=0):
+honest = protocol.encode
+def encode(value, keep):
     if type(value) is str and value == "sentinel":
         {body}
-    return honest(self, value, depth)
-protocol.Encoder.encode = encode
+    return honest(value, keep)
+protocol.encode = encode
 bytes_q3 = "sentinel"
 """
 
@@ -151,44 +144,32 @@ HONEST = {
     "right-for-the-example-only": case(
         "def softmax(logits):\n    return np.full(3, 1 / 3)", score=0
     ),
-    "nan": case("def softmax(logits):\n    return logits * float('nan')", score=0),
     "syntax-error": case("def softmax(:", says="SyntaxError"),
     "raises": case("def softmax(logits):\n    raise ValueError('no')", score=0),
     "wants-input": case("name = input('name? ')", says="raw_input|EOF|input"),
-    "exits": case("raise SystemExit", says="SystemExit"),
     "installs": case(
         "%pip install nothing\n!pip install nothing\nbytes_q3 = 4", score=5
-    ),
-    "installs-on-several-lines": case(
-        "!pip install a \\\n    b\nbytes_q3 = 4\n%pip install c \\\n    d", score=5
     ),
     "a-long-cell": case(
         "x = '" + "é" * 800_000 + "'\nbytes_q3 = 4 * (len(x) == 800_000)", score=5
     ),
     "a-byte-order-mark": Case("\ufeff" + masters.dumps(notebook()), FULL),
     "a-surrogate-in-an-error": case("raise ValueError('\\ud800')", says=r"\\ud800"),
-    "a-surrogate-in-a-source": case("x = '\ud800'", says=r"Unicode|surrogate"),
     "a-surrogate-in-an-answer": case(
         "def dense(inputs, units): raise ValueError('\\ud800')\nbytes_q3 = '\\udcff'"
     ),
     "a-surrogate-in-what-it-prints": case(
         "import os\nos.write(1, b'\\xed\\xa0\\x80')\nprint('\\ud800')", says="surrogate"
     ),
-    "a-surrogate-in-a-text": Case(edited(_add_a_surrogate), FULL),
     "downloads": case(
         "import urllib.request\nurllib.request.urlopen('http://192.0.2.1')",
         says="unreachable",
     ),
     "empty": Case("", 0, "empty"),
     "damaged-json": Case(masters.dumps(notebook())[:-200], 0, "not a notebook"),
-    "json-but-no-notebook": Case('{"grade": 100}', 0, "not a notebook"),
-    "list": Case("[1, 2]", 0, "not a notebook"),
     "deep-json": Case("[" * 200_000, 0, "not a notebook"),
-    "binary": Case("\x00\x01PK\x03\x04", 0, "not a notebook"),
-    "no-cells": Case(json.dumps({**notebook(), "cells": []}), 0),
     "renamed-and-reordered": Case(edited(_rename_and_reorder), FULL),
     "edited-checks": Case(edited(_edit_checks), 0),
-    "huge-output": case("print('x' * 3_000_000)", answered=("q1", "q2", "q3")),
     "deleted-set-up": Case(edited(lambda n: n.cells.pop(1)), FULL, "NameError"),
 }
 
@@ -220,9 +201,6 @@ ATTACKS = {
         "def softmax(logits):\n"
         "    return np.zeros(len(logits)).view(Sly)",
         score=0,
-    ),
-    "int-subclass": case(
-        "class Four(int):\n    def __eq__(self, other): return True\nbytes_q3 = Four(5)"
     ),
     "looks-for-hidden-tests": case(
         "import os, pathlib\nfound = 0\n"
@@ -258,9 +236,6 @@ ATTACKS = {
         "'/grading/results.json', '../results.json'):\n"
         "    try: pathlib.Path(name).write_text(json.dumps({'score': 8, 'tests': []}))\n"
         "    except OSError: pass"
-    ),
-    "prints-a-report": case(
-        "print('{\"score\": 8}')\nprint('q2 results: All test cases passed!')"
     ),
     "markup-in-the-report": case(
         "raise ValueError('<script>alert(1)</script> {{ 7 * 7 }} \\x1b[31m')",
@@ -316,18 +291,14 @@ ATTACKS = {
         "bytes_q3 = Late()"
     ),
     # On its limits.
-    "loops-for-ever": case("while True: pass", says="after 6 s", slow=True),
     "loops-and-will-not-stop": case(
         "import signal\nfor n in range(1, 32):\n"
         "    try: signal.signal(n, signal.SIG_IGN)\n"
         "    except OSError: pass\n"
         "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
         says="after 6 s",
-        slow=True,
     ),
-    "loops-when-asked": case(
-        "def dense(inputs, units):\n    while True: pass", slow=True
-    ),
+    "loops-when-asked": case("def dense(inputs, units):\n    while True: pass"),
     "forks": case(
         "import os, time\nn = 0\n"
         "try:\n"
@@ -365,7 +336,10 @@ ATTACKS = {
         "        for m in range(100): file.write(b'x' * 2**20)",
         says="No space left|File too large|of memory",
     ),
-    "floods": case("while True: print('x' * 100_000)", says="printed more than 64 MiB"),
+    "floods": case(
+        "while True: print('x' * 100_000)",
+        says="File too large|of memory|after 6 s",
+    ),
     "opens-files": case(
         "files = []\nwhile True: files.append(open('/dev/null'))", says="Too many open"
     ),
@@ -376,36 +350,27 @@ ATTACKS = {
     "protocol-oversized": case(
         PIPE + "os.write(pipe, b'\\xff' * 4)", says="broke the protocol: a text of"
     ),
-    "protocol-too-many-bytes": case(
-        PIPE + frame('b\'{"number": 1, "sizes": [100000000000]}\''),
-        says="broke the protocol: bad sizes",
-    ),
     "protocol-not-json": case(
         PIPE + frame("b'{' * 1000"), says="broke the protocol: not JSON"
     ),
     "protocol-deep": case(
         PIPE + frame("b'[' * 60000"), says="broke the protocol: not JSON"
     ),
-    "protocol-long-number": case(
-        PIPE + frame("b'{\"number\": ' + b'9' * 60000 + b'}'"),
-        says="broke the protocol: not JSON",
-    ),
     "protocol-out-of-order": case(
-        PIPE + frame('b\'{"number": 999, "error": null, "sizes": []}\''),
+        PIPE + frame('b\'{"number": 999, "error": null}\''),
         says="an answer to another question",
     ),
     "protocol-call-from-a-cell": case(
         PIPE + "import gc\n"
         "own = [one for one in gc.get_objects() if type(one) is dict]\n"
         "number = next(one['current']['request'] for one in own if 'INSTALLS' in one)\n"
-        + frame("json.dumps({'number': number, 'call': 1, 'sizes': []}).encode()"),
+        + frame("json.dumps({'number': number, 'call': 1}).encode()"),
         says="a call of what is not there",
     ),
     "protocol-half-a-frame": case(
         PIPE
         + "os.write(pipe, struct.pack('>I', 1000) + b'{')\nimport time\ntime.sleep(99)",
         says="after 6 s",
-        slow=True,
     ),
     "protocol-closed": case(PIPE + "os.close(pipe)", says="it ended the process"),
     "protocol-spoken-unasked": case(
@@ -418,33 +383,16 @@ ATTACKS = {
     "protocol-forged-value": case(
         when_asked_for_q3("return {'$': 'pickle', 'data': 'gASVAAAA'}")
     ),
-    "protocol-forged-array": case(
-        when_asked_for_q3(
-            "return {'$': 'array', 'dtype': 'O', 'shape': [1], 'array': 0}"
-        )
-    ),
-    "protocol-forged-shape": case(
-        when_asked_for_q3(
-            "self.arrays.append(b'1234')\n"
-            "return {'$': 'array', 'dtype': '<i4', 'shape': [10**6, 10**6], 'array': 0}"
-        )
-    ),
-    "protocol-forged-dict": case(
-        when_asked_for_q3("return {'$': 'dict', 'items': [[[1], 2]]}")
-    ),
-    "protocol-forged-handle": case(
-        when_asked_for_q3("return {'$': 'handle', 'number': -1, 'kind': 'int'}")
-    ),
     "protocol-deep-value": case(
         when_asked_for_q3(
-            "value = 4\nfor n in range(100): value = [value]\nreturn value"
+            "value = 4\nfor n in range(900): value = [value]\nreturn value"
         )
     ),
     "protocol-wide-value": case(when_asked_for_q3("return [[]] * 500_000")),
     "protocol-forged-points": case(
         PIPE + "import protocol\nhonest = protocol.pack\n"
-        "def pack(message, encoder=None):\n"
-        "    return honest({**message, 'score': 8, 'passed': True, 'ready': True}, encoder)\n"
+        "def pack(message):\n"
+        "    return honest({**message, 'score': 8, 'passed': True, 'ready': True})\n"
         "protocol.pack = pack"
     ),
     # On other students' files.
@@ -484,10 +432,32 @@ def write_all(folder: Path, cases: dict[str, Case] = ALL) -> None:
         (folder / f"{name}_mini.ipynb").write_bytes(data)
 
 
+def command(folder: Path, *options: str) -> list[str]:
+    """The command on the folder `in` of a folder, into `out` beside it."""
+    start = [sys.executable, "-m", "grading", "grade", str(folder / "in")]
+    return [*start, str(MINI), "--out", str(folder / "out"), *options]
+
+
 def grade(folder: Path, *options: str) -> int:
-    """Run the command on the folder `in` of a folder, into `out` beside it."""
-    arguments = ["grade", str(folder / "in"), str(MINI)]
-    return cli.main([*arguments, "--out", str(folder / "out"), *options])
+    """Run that command in this process."""
+    return cli.main(command(folder, *options)[3:])
+
+
+def run(folder: Path, *options: str, **how) -> subprocess.CompletedProcess:
+    """Run that command as a teacher would; it must go well."""
+    how = {"cwd": ROOT, "capture_output": True, "text": True, "timeout": 280, **how}
+    done = subprocess.run(command(folder, *options), **how)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def grading(
+    *sources: str, limits: sandbox.Limits, seed: str = "a secret"
+) -> tuple[runner.Grading, runner.Result]:
+    """A notebook of these cells, graded, and what it got."""
+    cells = [runner.Cell(number, text) for number, text in enumerate(sources, start=1)]
+    graded = runner.Grading(mini(), cells, limits)
+    return graded, graded.grade(seed)
 
 
 def rows(path: Path) -> dict[str, dict[str, str]]:

@@ -1,8 +1,7 @@
 """The messages between the grader and a worker that runs a student's code.
 
-A message is a frame: four bytes with the length of a JSON text (big-endian), the JSON
-text, then the bytes of its arrays, one after the other. The JSON object holds `sizes`,
-the number of bytes of each array, so a frame says how long it is before it is read.
+A message is a frame: four bytes with the length of a JSON text (big-endian), then the
+text of a JSON object. So a frame says how long it is before it is read.
 
 Values are plain data: None, bool, int, float, str, bytes, Ellipsis, list, tuple, dict,
 set, and NumPy arrays and scalars of numbers and booleans. What is none of these stays
@@ -18,7 +17,7 @@ This file is copied into the sandbox; it imports nothing of the book.
 
 from __future__ import annotations
 
-import collections
+import base64
 import json
 import math
 import re
@@ -26,15 +25,8 @@ import struct
 import sys
 
 HEADER = struct.Struct(">I")
-MAX_TEXT = 16 * 2**20  # bytes of JSON in a message; a cell's source fits, escaped
-MAX_BYTES = 256 * 2**20  # bytes of all arrays of a message, as often as they are used
-MAX_ARRAYS = 10_000
-MAX_NODES = 200_000  # values in a message, nested ones included
-MAX_DEPTH = 32
+MAX_TEXT = 128 * 2**20  # bytes of a message
 MAX_DIMENSIONS = 16
-MAX_ALIKE = (
-    1000  # keys of one hash in a set: numbers can be chosen so, and are then slow
-)
 MARK = "$"  # the key that tells an encoded value from a plain JSON one
 DTYPE = re.compile(r"[<|]?(?:b1|i[1248]|u[1248]|f[248]|c8|c16)|[<|][SU][0-9]{1,6}")
 KEYS = (str, bool, int, float, type(None))
@@ -66,14 +58,12 @@ class Function(Handle):
     __slots__ = ()
 
 
-def pack(message: dict, encoder: Encoder | None = None) -> bytes:
+def pack(message: dict) -> bytes:
     """The frame of a message whose values are already encoded."""
-    arrays = encoder.arrays if encoder else []
-    message = {**message, "sizes": [len(one) for one in arrays]}
     text = json.dumps(message).encode()
-    if len(text) > MAX_TEXT or sum(message["sizes"]) > MAX_BYTES:
+    if len(text) > MAX_TEXT:
         raise ProtocolError("the message is too large")
-    return b"".join([HEADER.pack(len(text)), text, *arrays])
+    return HEADER.pack(len(text)) + text
 
 
 def text_length(header: bytes, largest: int = MAX_TEXT) -> int:
@@ -84,91 +74,65 @@ def text_length(header: bytes, largest: int = MAX_TEXT) -> int:
     return length
 
 
-def unpack_text(text: bytes) -> tuple[dict, list[int]]:
-    """The message in a frame's JSON text, and the sizes of the arrays that follow."""
+def unpack(text: bytes) -> dict:
+    """The message in a frame's JSON text."""
     try:
         message = json.loads(text.decode())
     except (ValueError, RecursionError):  # no UTF-8, no JSON, a number without end
         raise ProtocolError("not JSON") from None
     if not isinstance(message, dict):
         raise ProtocolError("not an object")
-    sizes = message.pop("sizes", None)
-    if (
-        not isinstance(sizes, list)
-        or len(sizes) > MAX_ARRAYS
-        or not all(type(size) is int and 0 <= size <= MAX_BYTES for size in sizes)
-        or sum(sizes) > MAX_BYTES
-    ):
-        raise ProtocolError("bad sizes")
-    return message, sizes
+    return message
 
 
-class Encoder:
-    """Turns values into JSON and collects the bytes of their arrays.
+def encode(value, keep):
+    """The JSON form of a value.
 
     Args:
+        value: of any kind.
         keep: called with a value that is no plain data; returns its Handle.
     """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Function):
+        return marked("function", number=value._number)
+    if isinstance(value, Handle):
+        return marked("handle", number=value._number, kind=value._kind)
+    array = as_array(value)
+    if array is not None:
+        return marked(
+            "scalar" if is_scalar(value) else "array",
+            dtype=array.dtype.str,
+            shape=list(array.shape),
+            data=base64.b64encode(array.tobytes()).decode(),
+        )
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        number = int(value)
+        return number if abs(number) < 2**63 else marked("int", text=hex(number))
+    if isinstance(value, float):
+        number = float(value)
+        finite = math.isfinite(number)
+        return number if finite else marked("float", text=str(number))
+    if value is Ellipsis:
+        return marked("ellipsis")
+    if isinstance(value, bytes):
+        return marked("bytes", data=base64.b64encode(value).decode())
+    if isinstance(value, list):
+        return [encode(item, keep) for item in value]
+    if isinstance(value, (tuple, set, frozenset)):
+        items = [encode(item, keep) for item in value]
+        return marked("tuple" if isinstance(value, tuple) else "set", items=items)
+    if isinstance(value, dict) and all(isinstance(key, KEYS) for key in value):
+        pairs = [[encode(key, keep), encode(item, keep)] for key, item in value.items()]
+        return marked("dict", items=pairs)
+    return encode(keep(value), keep)
 
-    def __init__(self, keep) -> None:
-        self.keep = keep
-        self.arrays: list[bytes] = []
-        self.nodes = 0
 
-    def encode(self, value, depth: int = 0):
-        """The JSON form of a value."""
-        self.nodes += 1
-        if self.nodes > MAX_NODES or depth > MAX_DEPTH:
-            raise ProtocolError("the value is too large or too deep")
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, Function):
-            return self._marked("function", number=value._number)
-        if isinstance(value, Handle):
-            return self._marked("handle", number=value._number, kind=value._kind)
-        array = as_array(value)
-        if array is not None:
-            return self._marked(
-                "scalar" if is_scalar(value) else "array",
-                dtype=array.dtype.str,
-                shape=list(array.shape),
-                array=self._add(array.tobytes()),
-            )
-        if isinstance(value, str):
-            return str(value)
-        if isinstance(value, int):
-            number = int(value)
-            small = abs(number) < 2**63
-            return number if small else self._marked("int", text=hex(number))
-        if isinstance(value, float):
-            number = float(value)
-            finite = math.isfinite(number)
-            return number if finite else self._marked("float", text=str(number))
-        if value is Ellipsis:
-            return self._marked("ellipsis")
-        if isinstance(value, bytes):
-            return self._marked("bytes", array=self._add(bytes(value)))
-        if isinstance(value, list):
-            return [self.encode(one, depth + 1) for one in value]
-        if isinstance(value, (tuple, set, frozenset)):
-            items = [self.encode(one, depth + 1) for one in value]
-            mark = "tuple" if isinstance(value, tuple) else "set"
-            return self._marked(mark, items=items)
-        if isinstance(value, dict) and all(isinstance(key, KEYS) for key in value):
-            items = [
-                [self.encode(key, depth + 1), self.encode(one, depth + 1)]
-                for key, one in value.items()
-            ]
-            return self._marked("dict", items=items)
-        return self.encode(self.keep(value), depth)
-
-    def _add(self, data: bytes) -> int:
-        self.arrays.append(data)
-        return len(self.arrays) - 1
-
-    @staticmethod
-    def _marked(mark: str, **fields) -> dict:
-        return {MARK: mark, **fields}
+def marked(kind: str, /, **fields) -> dict:
+    """The JSON form of a value that JSON does not have."""
+    return {MARK: kind, **fields}
 
 
 def as_array(value):
@@ -205,133 +169,91 @@ def is_scalar(value) -> bool:
     return isinstance(value, np.generic)
 
 
-class Decoder:
-    """Turns JSON back into values.
+def decode(value, resolve, borrow=None):
+    """The value of a JSON form, whoever wrote it.
 
     Args:
-        arrays: the bytes of the frame's arrays.
+        value: what a message holds.
         resolve: called with a Handle; returns what stands for it here.
         borrow: called with a function's number; returns what calls it. Without it there
             can be no function.
+
+    Raises:
+        ProtocolError: it is no JSON form of a value.
+        RecursionError: it is nested too deep.
     """
-
-    def __init__(self, arrays: list[bytes], resolve, borrow=None) -> None:
-        self.arrays = arrays
-        self.resolve = resolve
-        self.borrow = borrow
-        self.nodes = 0
-        self.bytes = 0  # of arrays, counted each time one is used
-
-    def decode(self, value, depth: int = 0):
-        """The value of a JSON form."""
-        self.nodes += 1
-        if self.nodes > MAX_NODES:
-            raise ProtocolError("too many values")
-        if depth > MAX_DEPTH:
-            raise ProtocolError("nested too deep")
-        if value is None or isinstance(value, (bool, int, float, str)):
-            return value
-        if isinstance(value, list):
-            return [self.decode(one, depth + 1) for one in value]
-        kind = value.get(MARK)
-        if kind == "int":
-            return int(self._text(value, r"-?0x[0-9a-f]{1,4096}"), 16)
-        if kind == "float":
-            return float(self._text(value, r"nan|-?inf"))
-        if kind == "ellipsis":
-            return Ellipsis
-        if kind == "bytes":
-            return self._bytes(value)
-        if kind == "tuple":
-            return tuple(self._items(value, depth))
-        if kind == "set":
-            return self._set(self._items(value, depth))
-        if kind == "dict":
-            pairs = self._items(value, depth)
-            if not all(
-                isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], KEYS)
-                for pair in pairs
-            ):
-                raise ProtocolError("a dict without keys")
-            _refuse_collisions([pair[0] for pair in pairs])
-            return dict(pairs)
-        if kind in ("array", "scalar"):
-            return self._array(value, kind)
-        if kind == "handle":
-            number, name = value.get("number"), value.get("kind")
-            if type(number) is not int or not 0 <= number < 2**53:
-                raise ProtocolError("a handle without a number")
-            if not isinstance(name, str):
-                raise ProtocolError("a handle without a kind")
-            return self.resolve(Handle(number, name[:80]))
-        if kind == "function" and self.borrow is not None:
-            return self.borrow(value["number"])
-        raise ProtocolError("an unknown kind of value")
-
-    @staticmethod
-    def _text(value: dict, pattern: str) -> str:
-        text = value.get("text")
-        if not isinstance(text, str) or not re.fullmatch(pattern, text):
-            raise ProtocolError("a bad number")
-        return text
-
-    @staticmethod
-    def _set(items: list) -> set:
-        try:
-            _refuse_collisions(items)
-            return set(items)
-        except TypeError:
-            raise ProtocolError("a set of what no set can hold") from None
-
-    def _items(self, value: dict, depth: int) -> list:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, list):
+        return [decode(item, resolve, borrow) for item in value]
+    kind = value.get(MARK)
+    if kind == "int":
+        return int(_text(value, r"-?0x[0-9a-f]{1,4096}"), 16)
+    if kind == "float":
+        return float(_text(value, r"nan|-?inf"))
+    if kind == "ellipsis":
+        return Ellipsis
+    if kind == "bytes":
+        return _bytes(value)
+    if kind in ("tuple", "set", "dict"):
         items = value.get("items")
         if not isinstance(items, list):
             raise ProtocolError("a collection without items")
-        return [self.decode(one, depth + 1) for one in items]
-
-    def _bytes(self, value: dict) -> bytes:
-        index = value.get("array")
-        if type(index) is not int or not 0 <= index < len(self.arrays):
-            raise ProtocolError("an array that is not there")
-        self.bytes += len(self.arrays[index])
-        if self.bytes > MAX_BYTES:
-            raise ProtocolError("arrays that are too large, each use counted")
-        return self.arrays[index]
-
-    def _array(self, value: dict, kind: str):
-        import numpy as np
-
-        data, name, shape = self._bytes(value), value.get("dtype"), value.get("shape")
-        if not isinstance(name, str) or not DTYPE.fullmatch(name):
-            raise ProtocolError("an array of an unknown type")
-        if (
-            not isinstance(shape, list)
-            or len(shape) > MAX_DIMENSIONS
-            or not all(type(size) is int and 0 <= size <= MAX_BYTES for size in shape)
-        ):
-            raise ProtocolError("an array of a bad shape")
-        dtype = np.dtype(name)
-        if dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != len(data):
-            raise ProtocolError("an array whose size is not that of its shape")
-        if dtype.kind == "U" and any(np.frombuffer(data, "<u4") > sys.maxunicode):
-            raise ProtocolError("an array with text that is none")
+        items = decode(items, resolve, borrow)
         try:
-            array = np.frombuffer(data, dtype).reshape(shape).copy()
-        except ValueError:  # an empty one whose other sizes overflow
-            raise ProtocolError("an array of a bad shape") from None
-        if kind == "scalar":
-            if shape:
-                raise ProtocolError("a scalar with a shape")
-            return array[()]
-        return array
+            return {"tuple": tuple, "set": set, "dict": dict}[kind](items)
+        except (TypeError, ValueError):
+            raise ProtocolError(f"a {kind} of what it can't hold") from None
+    if kind in ("array", "scalar"):
+        return _array(value, kind)
+    if kind == "handle":
+        number, name = value.get("number"), value.get("kind")
+        if type(number) is not int or not 0 <= number < 2**53:
+            raise ProtocolError("a handle without a number")
+        if not isinstance(name, str):
+            raise ProtocolError("a handle without a kind")
+        return resolve(Handle(number, name[:80]))
+    if kind == "function" and borrow is not None:
+        return borrow(value["number"])
+    raise ProtocolError("an unknown kind of value")
 
 
-def _refuse_collisions(keys: list) -> None:
-    """Raise an error if keys were chosen so that a set of them takes for ever."""
-    different = {(type(key).__name__, repr(key)): hash(key) for key in keys}
-    counts = collections.Counter(different.values())
-    if counts and max(counts.values()) > MAX_ALIKE:
-        raise ProtocolError("numbers chosen to make a set slow")
+def _text(value: dict, pattern: str) -> str:
+    text = value.get("text")
+    if not isinstance(text, str) or not re.fullmatch(pattern, text):
+        raise ProtocolError("a bad number")
+    return text
+
+
+def _bytes(value: dict) -> bytes:
+    try:
+        return base64.b64decode(value.get("data"), validate=True)
+    except (TypeError, ValueError):
+        raise ProtocolError("bytes that are none") from None
+
+
+def _array(value: dict, kind: str):
+    import numpy as np
+
+    data, name, shape = _bytes(value), value.get("dtype"), value.get("shape")
+    if not isinstance(name, str) or not DTYPE.fullmatch(name):
+        raise ProtocolError("an array of an unknown type")
+    if (
+        not isinstance(shape, list)
+        or len(shape) > (MAX_DIMENSIONS if kind == "array" else 0)
+        or not all(type(size) is int and 0 <= size <= MAX_TEXT for size in shape)
+    ):
+        raise ProtocolError("an array of a bad shape")
+    dtype = np.dtype(name)
+    if dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != len(data):
+        raise ProtocolError("an array whose size is not that of its shape")
+    if dtype.kind == "U" and any(np.frombuffer(data, "<u4") > sys.maxunicode):
+        raise ProtocolError("an array with text that is none")
+    try:
+        array = np.frombuffer(data, dtype).reshape(shape).copy()
+    except ValueError:  # an empty one whose other sizes overflow
+        raise ProtocolError("an array of a bad shape") from None
+    return array[()] if kind == "scalar" else array
 
 
 def encode_message(message: dict, values: dict, keep) -> bytes:
@@ -340,8 +262,7 @@ def encode_message(message: dict, values: dict, keep) -> bytes:
     Args:
         message: fields that are plain JSON.
         values: fields to encode.
-        keep: see Encoder.
+        keep: see encode.
     """
-    encoder = Encoder(keep)
-    encoded = {name: encoder.encode(value) for name, value in values.items()}
-    return pack({**message, **encoded}, encoder)
+    encoded = {name: encode(value, keep) for name, value in values.items()}
+    return pack({**message, **encoded})

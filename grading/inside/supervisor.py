@@ -8,9 +8,8 @@ of its namespace it can tell all others something by one call, none can end it o
 it, and when it ends, the kernel ends them all. Nobody can look into it.
 
 The grader writes one letter at a time: `g`, go on; `s`, stop (answered with a dot when
-all processes have stopped); `q`, wait until all is quiet (answered with a dot). A line
-that starts with `!` says which limit was broken; all is then ended. So it is when the
-worker has ended, or the grader.
+all processes have stopped). A line that starts with `!` says which limit was broken;
+all is then ended. So it is when the worker has ended, or the grader.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ import sys
 import time
 
 WATCH = 0.1  # seconds between two looks at what is used
-QUIET = 0.1  # seconds in which nothing may have happened
-AT_MOST = 3.0  # seconds to wait for that
 STOPPING = 10.0  # seconds in which all must have stopped
 AWAKE = (b"R", b"S")  # states of a process that is not held still
 RESTLESS = b"!it did not hold still while nothing was asked of it\n"
@@ -85,14 +82,22 @@ def fields(path: str) -> dict[str, int]:
     return sizes
 
 
-def memory(number: str) -> dict[str, int]:
-    """The sizes in a process's status; its first thread may be gone, others not."""
+def memory(number: str, shared_out: bool = False) -> int:
+    """Bytes that a process holds; its first thread may be gone, others not.
+
+    Args:
+        number: of the process.
+        shared_out: count a page that several processes share in part for each.
+    """
     sizes = fields(f"/proc/{number}/status")
     if "VmRSS" not in sizes:
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{number}/task"):
                 sizes |= fields(f"/proc/{number}/task/{thread}/status")
-    return sizes
+    resident = sizes.get("VmRSS", 0)
+    if shared_out:
+        resident = fields(f"/proc/{number}/smaps_rollup").get("Pss", resident)
+    return resident + sizes.get("VmSwap", 0) + sizes.get("VmPTE", 0)
 
 
 def in_files(folders: list[str]) -> int:
@@ -114,59 +119,22 @@ def uses_more(limits: dict) -> bool:
     the shares of the others grow when a process ends.
     """
     left = limits["memory"] - in_files(limits["folders"])
-    sizes = map(memory, processes())
-    names = ("VmRSS", "VmSwap", "VmPTE")
-    if sum(one.get(name, 0) for one in sizes for name in names) <= left:
+    if sum(memory(number) for number in processes()) <= left:
         return False
     stop()
-    total = 0
-    for number in processes():
-        size, shared_out = memory(number), fields(f"/proc/{number}/smaps_rollup")
-        resident = shared_out.get("Pss", size.get("VmRSS", 0))
-        total += resident + size.get("VmSwap", 0) + size.get("VmPTE", 0)
+    shares = sum(memory(number, shared_out=True) for number in processes())
     tell(signal.SIGCONT)
-    return total > left
-
-
-def sockets() -> int:
-    """How many sockets are open in the sandbox, of all kinds."""
-    with contextlib.suppress(OSError), open("/proc/net/sockstat", "rb") as file:
-        return int(file.readline().split()[-1])
-    return 0
+    return shares > left
 
 
 def broken(limits: dict) -> str:
     """Which limit is broken, or an empty text."""
     if uses_more(limits):
         return f"it used more than {limits['memory'] / 2**30:g} GiB of memory"
-    if sockets() > limits["sockets"]:
-        return f"it opened more than {limits['sockets']} sockets"
+    with contextlib.suppress(OSError), open("/proc/net/sockstat", "rb") as file:
+        if int(file.readline().split()[-1]) > limits["sockets"]:
+            return f"it opened more than {limits['sockets']} sockets"
     return ""
-
-
-def activity() -> tuple[int, int]:
-    """Ticks of processor time that all have used, and how many threads want more."""
-    ticks = wanting = 0
-    for number in processes():
-        with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{number}/task"):
-                with open(f"/proc/{number}/task/{thread}/stat", "rb") as file:
-                    values = file.read().rpartition(b")")[2].split()
-                ticks += int(values[11]) + int(values[12])
-                wanting += values[0] in (b"R", b"D")
-    return ticks, wanting
-
-
-def settle() -> None:
-    """Wait until nothing happens in the sandbox."""
-    deadline = time.monotonic() + AT_MOST
-    before = (-1, 1)
-    while time.monotonic() < deadline:
-        now = activity()
-        if now == before and now[1] == 0:
-            return
-        before = now
-        time.sleep(QUIET)
 
 
 def awake() -> bool:
@@ -209,9 +177,6 @@ def serve(control: int, limits: dict, worker: int) -> bytes:
                 running = False
                 if not stop():
                     return RESTLESS
-                os.write(control, b".")
-            elif asked == b"q":
-                settle()
                 os.write(control, b".")
         status = ended(worker)
         if status is not None:

@@ -1,10 +1,10 @@
 """Runs a student's cells in the sandbox and answers the grader's questions about them.
 
-    python worker.py REQUESTS ANSWERS
+    python worker.py PIPE
 
-REQUESTS and ANSWERS are file descriptors. Everything here may be changed by the
-student's code while it runs: the grader does not rely on it. This file, protocol.py and
-stub_otter.py are copied into the sandbox.
+PIPE is the descriptor of a socket, on which requests come and answers go. Everything
+here may be changed by the student's code while it runs: the grader does not rely on it.
+This file, protocol.py and stub_otter.py are copied into the sandbox.
 """
 
 from __future__ import annotations
@@ -40,11 +40,10 @@ def read_exactly(descriptor: int, size: int) -> bytes:
     return bytes(parts)
 
 
-def read_request(descriptor: int) -> tuple[dict, list[bytes]]:
+def read_request(pipe: int) -> dict:
     """The next request of the grader."""
-    length = protocol.text_length(read_exactly(descriptor, protocol.HEADER.size))
-    message, sizes = protocol.unpack_text(read_exactly(descriptor, length))
-    return message, [read_exactly(descriptor, size) for size in sizes]
+    length = protocol.text_length(read_exactly(pipe, protocol.HEADER.size))
+    return protocol.unpack(read_exactly(pipe, length))
 
 
 def run_cell(shell, source: str) -> dict:
@@ -78,13 +77,14 @@ def act(shell, request: dict, values):
     return target(*values(request["arguments"]), **values(request["named"]))
 
 
-def write(descriptor: int, frame: bytes) -> None:
+def write(pipe: int, frame: bytes) -> None:
     """Write a frame."""
-    while frame:
-        frame = frame[os.write(descriptor, frame) :]
+    left = memoryview(frame)
+    while left:
+        left = left[os.write(pipe, left) :]
 
 
-def lender(requests: int, answers: int):
+def lender(pipe: int):
     """What turns the number of a grader's function into one that calls it there."""
     speaking = threading.Lock()
 
@@ -93,11 +93,11 @@ def lender(requests: int, answers: int):
             values = {"arguments": list(arguments), "named": named}
             with speaking:
                 call = {"number": current["request"], "call": number}
-                write(answers, protocol.encode_message(call, values, keep))
-                reply, arrays = read_request(requests)
+                write(pipe, protocol.encode_message(call, values, keep))
+                reply = read_request(pipe)
             if "error" in reply:
                 raise RuntimeError(reply["error"])
-            return protocol.Decoder(arrays, held, borrow).decode(reply["value"])
+            return protocol.decode(reply["value"], held, borrow)
 
         return function
 
@@ -109,15 +109,14 @@ def held(handle: protocol.Handle):
     return objects[handle._number]
 
 
-def answer(shell, request: dict, arrays: list[bytes], borrow) -> bytes:
+def answer(shell, request: dict, borrow) -> bytes:
     """The frame that answers a request."""
     number = current["request"] = request["number"]
     if request["do"] == "run":
         done = run_cell(shell, request["source"])
         return protocol.pack({"number": number, **done})
-    decoder = protocol.Decoder(arrays, held, borrow)
     try:
-        value = act(shell, request, decoder.decode)
+        value = act(shell, request, lambda v: protocol.decode(v, held, borrow))
         return protocol.encode_message({"number": number}, {"value": value}, keep)
     except BaseException as error:
         if isinstance(error, KeyError) and request["do"] == "get":
@@ -149,14 +148,12 @@ def make_shell():
 
 def main() -> None:
     """Answer requests until the grader closes its end."""
-    requests, answers = int(sys.argv[1]), int(sys.argv[2])
-    for descriptor in (requests, answers):
-        os.set_inheritable(descriptor, False)
-    shell, borrow = make_shell(), lender(requests, answers)
-    write(answers, protocol.pack({"number": 0, "ready": True}))
+    pipe = int(sys.argv[1])
+    os.set_inheritable(pipe, False)
+    shell, borrow = make_shell(), lender(pipe)
+    write(pipe, protocol.pack({"number": 0, "ready": True}))
     while True:
-        request, arrays = read_request(requests)
-        write(answers, answer(shell, request, arrays, borrow))
+        write(pipe, answer(shell, read_request(pipe), borrow))
 
 
 if __name__ == "__main__":

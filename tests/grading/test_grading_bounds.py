@@ -1,15 +1,12 @@
 """What a submission may use is bounded, and a neighbour's score never changes."""
 
 import contextlib
-import csv
 import dataclasses
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import class_factory
 import numpy as np
@@ -17,7 +14,6 @@ import psutil
 import pytest
 
 from grading import apart, runner, sandbox, session
-from grading.inside import supervisor
 from tools.model.chapters import ROOT
 
 pytestmark = class_factory.NEEDS_SANDBOX
@@ -30,31 +26,27 @@ FORK = "if os.fork() == 0:\n        "
 FILL = "for n in range(3 * 2**7): f.write(bytes(2**20))\nf.flush()"
 
 
-@contextlib.contextmanager
 def worker(limits: sandbox.Limits = LIMITS):
     """A worker, ended at the end."""
-    one = session.Session(limits)
-    try:
-        yield one
-    finally:
-        one.close()
+    return contextlib.closing(session.Session(limits))
+
+
+def graded(*sources: str, limits: sandbox.Limits = LIMITS) -> runner.Result:
+    """What a notebook of these cells gets."""
+    return class_factory.grading(*sources, limits=limits)[1]
 
 
 def loses(code: str, limits: sandbox.Limits = LIMITS) -> str:
     """Why the worker is lost that runs some code and then sleeps."""
     code = f"import mmap, os, socket, time\n{code}\ntime.sleep(15)"
-    with worker(limits) as one, pytest.raises(session.WorkerLost) as lost:
-        one.run(code, 20)
+    with worker(limits) as inside, pytest.raises(session.WorkerLost) as lost:
+        inside.run(code, 20)
     return str(lost.value)
 
 
 # Memory.
 
 KINDS = {
-    "of the process": "hoard = bytearray(2**29)",
-    "of its children, in parts": (
-        "for n in range(5):\n    " + FORK + "hoard = bytearray(2**26); time.sleep(99)"
-    ),
     "of a process whose first thread is gone": (
         "import ctypes, threading\n"
         "def run():\n"
@@ -63,7 +55,6 @@ KINDS = {
         "    threading.Thread(target=run).start()\n"
         "    ctypes.CDLL(None).syscall(60, 0)"
     ),
-    "files in /tmp": "f = open('/tmp/x', 'wb')\n" + FILL,
     "files in /dev/shm": "f = open('/dev/shm/x', 'wb')\n" + FILL,
     "deleted files": "f = open('/tmp/x', 'wb')\nos.unlink('/tmp/x')\n" + FILL,
     "empty files": "for n in range(10**6): open(f'/tmp/{n}', 'w').close()",
@@ -90,8 +81,8 @@ def test_pages_that_processes_share_count_once():
         "    children.append(child)\n"
         "for child in children: os.waitpid(child, 0)"
     )
-    with worker() as one:
-        assert one.run(code, 20) is None
+    with worker() as inside:
+        assert inside.run(code, 20) is None
 
 
 HIDDEN = {
@@ -125,8 +116,8 @@ def test_memory_that_nobody_could_count_and_the_cores_of_others_are_refused(code
         "    if libc.syscall(*arguments) < 0:\n"
         "        raise OSError(ctypes.get_errno(), 'refused')\n"
     )
-    with worker() as one:
-        error = one.run(call + code, 20)
+    with worker() as inside:
+        error = inside.run(call + code, 20)
     assert error is not None
     assert error["type"] == "PermissionError", error
 
@@ -145,8 +136,8 @@ def test_sockets_of_other_families_are_refused():
         "         if opens(make, f, kind)}\n"
         "raise RuntimeError(sorted(found))"
     )
-    with worker() as one:
-        assert one.run(code, 20)["message"] == "[1, 2, 10, 16]"
+    with worker() as inside:
+        assert inside.run(code, 20)["message"] == "[1, 2, 10, 16]"
 
 
 def test_memory_of_a_device_that_would_stay_is_not_to_be_had():
@@ -156,9 +147,9 @@ def test_memory_of_a_device_that_would_stay_is_not_to_be_had():
         "    print(file.read(4))\n"
         "    mmap.mmap(file.fileno(), 2**20)"
     )
-    with worker() as one:
-        error = one.run(code, 20)
-        assert one.printed.startswith(b"b'\\x00\\x00\\x00\\x00'\n")
+    with worker() as inside:
+        error = inside.run(code, 20)
+        assert inside.printed.startswith(b"b'\\x00\\x00\\x00\\x00'\n")
         assert error["type"] == "OSError"
 
 
@@ -174,9 +165,9 @@ def test_every_process_inside_is_confined():
         "    print(re.findall(r'Seccomp:.(.)|NoNewPrivs:.(.)', status),\n"
         "          re.findall(r'Max processes +(\\d+)', limits))"
     )
-    with worker() as one:
-        assert one.run(code, 20) is None
-        lines = set(one.printed.decode().splitlines())
+    with worker() as inside:
+        assert inside.run(code, 20) is None
+        lines = set(inside.printed.decode().splitlines())
     assert lines == {"[('', '1'), ('2', '')] ['400']"}
 
 
@@ -190,25 +181,19 @@ def test_the_number_of_sockets_is_bounded():
     assert loses(many) == "it opened more than 500 sockets"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("refused, lost", [(2, None), (99, OSError)])
-def test_a_machine_without_a_process_left_costs_nobody_points(
-    refused, lost, monkeypatch
-):
+def test_a_sandbox_that_does_not_start_costs_nobody_points(refused, lost, monkeypatch):
     """As after a fork bomb, whose processes are still being ended."""
-    tries = []
+    honest, tries = sandbox.Sandbox.start, []
 
-    def make(*arguments):
-        tries.append(arguments)
-        if len(tries) <= refused:
-            reason = "bwrap: Creating new namespace failed: Resource temporarily un"
-            raise session.WorkerLost(f"it ended the process ({reason}available)")
-        return "a session"
+    def start(self, program, *others):
+        tries.append(program)
+        honest(self, ["/bin/false"] if len(tries) <= refused else program, *others)
 
-    monkeypatch.setattr(session, "Session", make)
+    monkeypatch.setattr(sandbox.Sandbox, "start", start)
     monkeypatch.setattr(session, "WAITS", (0, 0, 0))
     with pytest.raises(lost) if lost else contextlib.nullcontext():
-        assert session.open_session(LIMITS) == "a session"
+        assert graded("bytes_q3 = 4").score == 1
     assert len(tries) == min(refused, 3) + 1
 
 
@@ -229,21 +214,14 @@ def test_a_worker_that_did_not_come_up_leaves_nothing():
 # What the grader itself needs to look at an answer.
 
 
-def graded(*sources: str, limits: sandbox.Limits = LIMITS) -> runner.Result:
-    """A notebook of these cells, graded."""
-    cells = [runner.Cell(number, text) for number, text in enumerate(sources, start=1)]
-    return runner.Grading(class_factory.mini(), cells, limits).grade("a secret")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "action, seconds, said",
     [
-        (lambda: np.ones((2**20, 2**12)).sum(), 60, "could not be looked at"),
-        (lambda: sum(iter(int, 1)), 60, "took more than 1 s to look at"),
+        (lambda: np.ones((2**20, 2**12)).sum(), 60, "too much memory"),
+        (lambda: sum(iter(int, 1)), 60, "too much processor time"),
         (lambda: time.sleep(100), 3, "still running after 3 s"),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), 60, "could not be looked at"),
-        (lambda: os._exit(0), 60, "could not be looked at"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), 60, "crashed"),
     ],
 )
 def test_an_answer_harms_only_itself_when_it_is_looked_at(action, seconds, said):
@@ -271,24 +249,6 @@ def test_a_test_that_takes_too_much_costs_its_own_points():
 
 
 @pytest.mark.slow
-def test_an_array_counts_each_time_that_it_is_used():
-    many = (
-        "import numpy as np\nimport protocol\n"
-        "big = np.zeros(2**17)\n"
-        "honest = protocol.Encoder.encode\n"
-        "def encode(self, value, depth=0):\n"
-        "    if value is not big:\n        return honest(self, value, depth)\n"
-        "    one = honest(self, value, depth)\n"
-        "    return [one] * 5000\n"
-        "protocol.Encoder.encode = encode\nbytes_q3 = big"
-    )
-    result = graded(many)
-    assert result.score == 0
-    message = result.questions[2].tests[0].message
-    assert "arrays that are too large, each use counted" in message
-
-
-@pytest.mark.slow
 def test_numbers_chosen_to_be_slow_cost_their_own_question():
     slow = (
         "import numpy as np\n"
@@ -296,18 +256,17 @@ def test_numbers_chosen_to_be_slow_cost_their_own_question():
         "    e = np.exp(logits - np.max(logits))\n    return e / e.sum()\n"
         "bytes_q3 = {n * (2**61 - 1) for n in range(1)}\n"
         "import protocol\n"
-        "honest = protocol.Encoder.encode\n"
-        "def encode(self, value, depth=0):\n"
-        "    if not isinstance(value, set): return honest(self, value, depth)\n"
-        "    items = [self._marked('int', text=hex(n * (2**61 - 1)))\n"
+        "honest = protocol.encode\n"
+        "def encode(value, keep):\n"
+        "    if not isinstance(value, set): return honest(value, keep)\n"
+        "    items = [protocol.marked('int', text=hex(n * (2**61 - 1)))\n"
         "             for n in range(60_000)]\n"
-        "    return self._marked('set', items=items)\n"
-        "protocol.Encoder.encode = encode"
+        "    return protocol.marked('set', items=items)\n"
+        "protocol.encode = encode"
     )
-    start = time.monotonic()
-    result = graded(slow)
+    result = graded(slow, limits=dataclasses.replace(LIMITS, check_seconds=3))
     assert result.score == 4
-    assert time.monotonic() - start < 30
+    assert "too much processor time" in result.questions[2].tests[0].message
 
 
 def test_what_this_machine_lacks_is_no_wrong_answer():
@@ -367,12 +326,12 @@ def test_nothing_runs_while_nothing_is_asked():
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})  # the worker's and ours
     try:
-        with worker(dataclasses.replace(LIMITS, cell_seconds=60)) as one:
-            assert one.run(BURNERS, 60) is None
+        with worker(dataclasses.replace(LIMITS, cell_seconds=60)) as inside:
+            assert inside.run(BURNERS, 60) is None
             told = {}
             exec(STRETCH, told)
             assert told["stretch"] < 10  # beside forty that run it is about 40
-            assert one.run("x = 1", 60) is None
+            assert inside.run("x = 1", 60) is None
     finally:
         os.sched_setaffinity(0, cores)
 
@@ -384,45 +343,14 @@ def test_what_was_held_still_goes_on():
         "        time.sleep(0.01)\n"
         "threading.Thread(target=run, daemon=True).start()\ntime.sleep(0.2)"
     )
-    with worker() as one:
-        assert one.run(count, 20) is None
-        before = one.ask({"do": "get", "name": "n"}, {}, 5, None)
+    with worker() as inside:
+        assert inside.run(count, 20) is None
+        before = inside.ask({"do": "get", "name": "n"}, {}, 5, None)
         time.sleep(1)
-        after = one.ask({"do": "get", "name": "n"}, {}, 5, None)
+        after = inside.ask({"do": "get", "name": "n"}, {}, 5, None)
         assert 0 < before <= after < before + 20  # running, it would be 100 further
-        assert one.run("m = n\ntime.sleep(0.5)\nm = n - m", 20) is None
-        assert one.ask({"do": "get", "name": "m"}, {}, 5, None) > 5
-
-
-@pytest.fixture
-def supervised(monkeypatch):
-    """The supervisor, outside of any sandbox: signals are noted and not sent."""
-    told = []
-    monkeypatch.setattr(supervisor, "tell", told.append)
-    return told
-
-
-def test_a_process_that_ends_while_it_is_counted_counts_no_more(
-    supervised, monkeypatch
-):
-    size, numbers = {"VmRSS": 200}, [["7", "8"], ["7"], ["7", "8"], ["7"]]
-    monkeypatch.setattr(supervisor, "processes", lambda: numbers.pop(0))
-    monkeypatch.setattr(supervisor, "awake", lambda: False)
-    monkeypatch.setattr(supervisor, "memory", lambda number: size)
-    monkeypatch.setattr(supervisor, "fields", lambda path: {})  # an old kernel's
-    assert not supervisor.uses_more({"memory": 300, "folders": []})
-    assert supervised == [signal.SIGSTOP, signal.SIGCONT]
-    assert supervisor.uses_more({"memory": 199, "folders": []})
-
-
-def test_what_does_not_hold_still_is_ended(supervised, monkeypatch):
-    monkeypatch.setattr(supervisor, "awake", lambda: True)
-    monkeypatch.setattr(supervisor, "STOPPING", 0.1)
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.sendall(b"s")
-        assert supervisor.serve(theirs.fileno(), {}, 0) == supervisor.RESTLESS
-    assert supervised == [signal.SIGSTOP]
+        assert inside.run("m = n\ntime.sleep(0.5)\nm = n - m", 20) is None
+        assert inside.ask({"do": "get", "name": "m"}, {}, 5, None) > 5
 
 
 def test_the_first_process_can_be_neither_ended_nor_slowed_nor_read():
@@ -446,9 +374,9 @@ def test_the_first_process_can_be_neither_ended_nor_slowed_nor_read():
         "    except PermissionError: pass\n"
         "raise RuntimeError(done)"
     )
-    with worker() as one:
-        assert one.run(code, 20)["message"] == "[]"
-        assert one.run("x = 1", 20) is None
+    with worker() as inside:
+        assert inside.run(code, 20)["message"] == "[]"
+        assert inside.run("x = 1", 20) is None
 
 
 @pytest.mark.parametrize("children", [0, 1])
@@ -464,19 +392,12 @@ def test_a_worker_that_is_killed_is_missed_at_once(children):
 @pytest.mark.parametrize("size, survives", [(2**26, True), (2**29, False)])
 def test_the_kernel_bounds_the_memory_where_systemd_runs(size, survives, monkeypatch):
     monkeypatch.setattr(sandbox, "RESERVE", -(2**27))  # sooner than the supervisor
-    with worker(dataclasses.replace(LIMITS, memory_bytes=2**28)) as one:
+    with worker(dataclasses.replace(LIMITS, memory_bytes=2**28)) as inside:
         if survives:
-            assert one.run(f"x = bytearray({size})", 20) is None
+            assert inside.run(f"x = bytearray({size})", 20) is None
         else:
             with pytest.raises(session.WorkerLost, match="it was killed"):
-                one.run(f"x = bytearray({size})", 20)
-
-
-def command(folder: Path, *options: str) -> list[str]:
-    return [
-        *(sys.executable, "-m", "grading", "grade", str(folder / "in")),
-        *(str(class_factory.MINI), "--out", str(folder / "out"), *options),
-    ]
+                inside.run(f"x = bytearray({size})", 20)
 
 
 @pytest.mark.slow
@@ -489,18 +410,10 @@ def test_a_neighbour_that_burns_changes_no_score(tmp_path):
     for number in range(3):  # one of them starts when the burner is at its work
         cases[f"honest-{number}"] = class_factory.case(honest)
     class_factory.write_all(tmp_path / "in", cases)
-    done = subprocess.run(
-        command(tmp_path, "--jobs=2", "--seed=1"),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stderr
-    text = (tmp_path / "out" / "grades.csv").read_text("utf-8-sig")
-    scores = {row["student"]: row["score"] for row in csv.DictReader(text.splitlines())}
-    honest = {scores[f"honest-{number}"] for number in range(3)}
-    assert (honest, scores["burner"]) == ({"5"}, "4"), done.stderr
+    done = class_factory.run(tmp_path, "--jobs=2", "--seed=1")
+    rows = class_factory.rows(tmp_path / "out" / "grades.csv")
+    scores = {rows[f"honest-{number}"]["score"] for number in range(3)}
+    assert (scores, rows["burner"]["score"]) == ({"5"}, "4"), done.stderr
 
 
 # However the grader ends, its children end with it.
@@ -508,30 +421,24 @@ def test_a_neighbour_that_burns_changes_no_score(tmp_path):
 
 def workers(marker: str) -> list[psutil.Process]:
     """The processes whose command line holds a marker: the limits of one test's."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        if any(marker in part for part in process.info["cmdline"] or []):
-            found.append(process)
-    return found
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any(marker in part for part in process.info["cmdline"] or [])
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "number, through_make",
-    [
-        (signal.SIGTERM, False),
-        (signal.SIGKILL, False),
-        (signal.SIGHUP, False),
-        (signal.SIGTERM, True),
-        (signal.SIGKILL, True),
-    ],
+    [(signal.SIGTERM, True), (signal.SIGKILL, False), (signal.SIGKILL, True)],
 )
 def test_children_end_with_the_grader(number, through_make, tmp_path):
     cases = {name: class_factory.case("while True: pass") for name in ("a", "b")}
     class_factory.write_all(tmp_path / "in", cases)
     total = 1000 + os.getpid() % 10_000 + 7 * number + through_make
     marker = f'"CPU": {int(total * max(2, len(os.sched_getaffinity(0))))},'
-    program = command(tmp_path, f"--total-seconds={total}", "--jobs=2")
+    program = class_factory.command(tmp_path, f"--total-seconds={total}", "--jobs=2")
     if through_make:
         makefile = tmp_path / "Makefile"
         makefile.write_text(f"all:\n\t@exec {' '.join(program)}\n")
@@ -552,6 +459,6 @@ def test_children_end_with_the_grader(number, through_make, tmp_path):
         assert workers(marker) == []
     finally:
         process.kill()
-        for one in workers(marker):
+        for left in workers(marker):
             with contextlib.suppress(psutil.Error):
-                one.kill()
+                left.kill()

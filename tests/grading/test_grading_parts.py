@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from grading import cli, probe, runner, sandbox, session
-from grading.answers import Answers, NotPlainData, Remote
+from grading.answers import Answers, Remote
 from grading.inside.protocol import Handle
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
@@ -29,8 +29,7 @@ LIMITS = sandbox.Limits(cell_seconds=20, call_seconds=10, total_seconds=60)
 
 def run_cells(*sources: str, limits: sandbox.Limits = LIMITS) -> runner.Result:
     """Grade a notebook with these cells."""
-    cells = [runner.Cell(number, text) for number, text in enumerate(sources, start=1)]
-    return runner.Grading(class_factory.mini(), cells, limits).grade("a secret")
+    return class_factory.grading(*sources, limits=limits)[1]
 
 
 # The sandbox.
@@ -38,12 +37,9 @@ def run_cells(*sources: str, limits: sandbox.Limits = LIMITS) -> runner.Result:
 
 def inside(code: str) -> str:
     """What Python prints in the sandbox."""
-    worker = session.Session(LIMITS)
-    try:
+    with contextlib.closing(session.Session(LIMITS)) as worker:
         error = worker.run(code, 20)
         return error["message"] if error else worker.printed.decode().strip()
-    finally:
-        worker.close()
 
 
 def test_the_sandbox_works_here():
@@ -78,19 +74,6 @@ def test_the_sandbox_keeps_what_it_promises(code, said, monkeypatch):
     assert said in inside(code)
 
 
-def test_the_number_of_processes_is_limited():
-    fork = (
-        "import os, time\nn = 0\ntry:\n    while n < 2000:\n"
-        "        if os.fork() == 0: time.sleep(1000)\n        n += 1\n"
-        "except OSError: pass\nraise RuntimeError(f'forks {n}')"
-    )
-    limits = dataclasses.replace(LIMITS, processes=60)
-    result = run_cells(fork, "bytes_q3 = 4", limits=limits)
-    forks = int(result.cells[0].error.split()[-1])
-    assert 5 < forks < 60
-    assert result.score == 1
-
-
 def refusal(monkeypatch, **changes) -> str:
     """What the command says where there can be no sandbox; nothing may run."""
     for name, value in changes.items():
@@ -117,11 +100,6 @@ def test_without_bubblewrap_nothing_runs(monkeypatch, tmp_path, capsys):
     assert "bubblewrap is not installed, so no student's code is run" in said
     assert "apt-get install bubblewrap" in said
     assert not (tmp_path / "out").exists()
-
-
-def test_elsewhere_than_on_linux_nothing_runs(monkeypatch):
-    monkeypatch.setattr(sandbox.sys, "platform", "darwin")
-    assert "Linux sandbox, and this is darwin" in refusal(monkeypatch)
 
 
 def test_a_sandbox_that_fails_says_why(monkeypatch, tmp_path):
@@ -151,7 +129,7 @@ class NoSandboxAtAll(sandbox.Sandbox):
     def go(self):
         pass
 
-    stop = settle = go
+    stop = go
 
     def why(self):
         return ""
@@ -176,42 +154,23 @@ class NoAnswers:
 @pytest.mark.parametrize(
     "use",
     [
-        lambda one: one == 1,
-        lambda one: 1 == one,  # noqa: SIM300
-        lambda one: one != 1,
-        lambda one: one < 1,
-        lambda one: bool(one),
-        lambda one: not one,
-        lambda one: len(one),
-        lambda one: list(one),
-        lambda one: 1 in one,
-        lambda one: int(one),
-        lambda one: float(one),
-        lambda one: abs(one),
-        lambda one: one + 1,
-        lambda one: 1 - one,
-        lambda one: one @ np.ones(2),
-        lambda one: np.ones(2) * one,
-        lambda one: np.asarray(one),
-        lambda one: np.allclose(one, 1),
-        lambda one: np.add(one, 1),
-        lambda one: np.isfinite(one),
-        lambda one: range(one),
-        lambda one: {one: 1},
-        lambda one: round(one),
+        lambda it: it == 1,
+        lambda it: it < 1,
+        lambda it: bool(it),
+        lambda it: len(it),
+        lambda it: 1 in it,
+        lambda it: int(it),
+        lambda it: abs(it),
+        lambda it: it + 1,
+        lambda it: np.ones(2) * it,
+        lambda it: np.allclose(it, 1),
+        lambda it: {it: 1},
+        lambda it: round(it),
     ],
 )
 def test_a_remote_object_passes_no_assertion_by_itself(use):
     with pytest.raises(TypeError):
         assert use(Remote(NoAnswers(), Handle(1, "Sly"))) is not None
-
-
-def test_a_remote_object_says_nothing_that_the_student_chose():
-    one = Remote(NoAnswers(), Handle(1, "relu"), "dense")
-    assert "relu" not in f"{one} {one!r} {one}"
-    assert not isinstance(one, (int, float, str, list, np.ndarray))
-    with pytest.raises(NotPlainData, match="type 'relu'"):
-        bool(one)
 
 
 def test_attributes_methods_items_and_handles_as_arguments():
@@ -232,12 +191,9 @@ def test_attributes_methods_items_and_handles_as_arguments():
 
 def call_here(source: str, use):
     """What `use` makes of a notebook's names; it may send functions."""
-    worker = session.Session(LIMITS)
-    try:
+    with contextlib.closing(session.Session(LIMITS)) as worker:
         assert worker.run(source, 20) is None
         return use(Answers(worker, 5))
-    finally:
-        worker.close()
 
 
 def test_a_function_of_a_test_is_called_there():
@@ -288,10 +244,9 @@ def test_a_function_is_gone_with_its_test():
         call_here(kept, use)
 
 
-def test_calls_without_end_come_to_an_end(monkeypatch):
+def test_calls_without_end_come_to_an_end():
     endless = "def f(g):\n    while True: g()"
-    monkeypatch.setattr(session, "MAX_CALLS", 50)
-    with pytest.raises(session.WorkerLost, match="called a function of the check 50"):
+    with pytest.raises(session.WorkerLost, match="still running after 5 s"):
         call_here(endless, lambda env: env["f"](lambda: None))
 
 
@@ -299,7 +254,6 @@ def test_calls_without_end_come_to_an_end(monkeypatch):
     "message",
     [
         "'call': 0",
-        "'call': [1]",
         "'call': 1000, 'arguments': {'$': 'no'}",
         "'call': 1000, 'arguments': [], 'named': {'$': 'function', 'number': 1}",
     ],
@@ -308,7 +262,7 @@ def test_a_forged_call_ends_the_worker(message):
     forge = (
         "import worker, protocol, os, sys\n"
         "def f(g):\n"
-        "    pipe = int(sys.argv[2])\n"
+        "    pipe = int(sys.argv[1])\n"
         f"    text = {{'number': 1, {message}}}\n"
         "    os.write(pipe, protocol.pack(text))\n"
         "    return 1"
@@ -329,7 +283,6 @@ LEAVES = (
     "left = []\nplace = pathlib.Path('/tmp/left')\n"
     "def leave(): left.append(1); place.write_text('a secret of the first')\n"
     "def seen(): return len(left), place.exists()",
-    "def bounds(): return [resource.getrlimit(kind) for kind in range(16)]\n"
     "def die(): os._exit(1)\ndef hang(): time.sleep(99)",
 )
 
@@ -352,21 +305,6 @@ def graded(*sources: str, limits: sandbox.Limits = LIMITS):
         grading._end()
 
 
-def descendants(number: int) -> set[int]:
-    """A process and all that it has started, also in turn."""
-    return {number, *(one.pid for one in psutil.Process(number).children(True))}
-
-
-def all_gone(numbers: set[int]) -> bool:
-    """Whether processes have ended, or end soon."""
-    deadline = time.monotonic() + 10
-    while any(psutil.pid_exists(one) for one in numbers):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 def test_a_new_process_knows_nothing_of_the_first():
     def test(env):
         env["leave"]()
@@ -376,14 +314,6 @@ def test_a_new_process_knows_nothing_of_the_first():
             assert new["seen"]() == (0, False)
             new["leave"]()
         assert env["seen"]() == (1, True)
-
-    with graded(*LEAVES) as (_, outcome):
-        assert outcome(test).message == ""
-
-
-def test_a_new_process_has_the_limits_of_the_first():
-    def test(env):
-        assert env.in_new_process()["bounds"]() == env["bounds"]()
 
     with graded(*LEAVES) as (_, outcome):
         assert outcome(test).message == ""
@@ -411,33 +341,28 @@ def test_a_public_test_and_a_new_process_have_no_new_process():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "ends_with, said",
-    [("a pass", ""), ("a failure", "failed"), ("the next", ""), ("a kill", "ended")],
-)
-def test_a_new_process_ends_with_its_test(ends_with, said, tmp_path):
-    told = tmp_path / "numbers"
+@pytest.mark.parametrize("ends_with", ["a pass", "a failure", "a kill"])
+def test_a_new_process_ends_with_its_test(ends_with, tmp_path):
+    numbers = tmp_path / "numbers"
 
     def test(env):
-        session = env.in_new_process()._session
-        numbers = descendants(session.place.process.pid)
-        told.write_text(json.dumps(sorted(numbers)))
-        if ends_with == "a failure":
-            raise AssertionError("failed")
-        if ends_with == "the next":
-            env.in_new_process()
-            assert all_gone(numbers), "there are two"
+        first = psutil.Process(env.in_new_process()._session.place.process.pid)
+        started = [first.pid, *(child.pid for child in first.children(True))]
+        numbers.write_text(json.dumps(started))
+        assert ends_with != "a failure", "it failed"
         if ends_with == "a kill":  # by the grader, at the end of its time
             env["hang"]()
 
     limits = dataclasses.replace(LIMITS, total_seconds=10, call_seconds=60)
     limits = limits if ends_with == "a kill" else LIMITS
     with graded(*LEAVES, limits=limits) as (_, outcome):
-        message = outcome(test).message
-        numbers = set(json.loads(told.read_text()))
-        assert len(numbers) >= 3  # bubblewrap, the supervisor, the worker
-        assert all_gone(numbers)
-        assert said in message and bool(message) == bool(said)
+        assert bool(outcome(test).message) == (ends_with != "a pass")
+        started = json.loads(numbers.read_text())
+        assert len(started) >= 3  # bubblewrap, the supervisor, the worker
+        deadline = time.monotonic() + 10
+        while any(map(psutil.pid_exists, started)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not any(map(psutil.pid_exists, started))
 
 
 @pytest.mark.parametrize(
@@ -453,15 +378,6 @@ def test_a_worker_that_is_lost_in_a_new_process_is_this_checks_loss(name, kind, 
         assert ("a cell" in found.limit) == (kind == "slow")
         assert outcome(lambda env: env["seen"]()).kind == ""
         assert (grading.starts, grading.cautious) == (1, 0)
-
-
-def test_a_cell_that_ends_only_a_new_process_costs_that_check_alone():
-    with graded("def f(): return 1") as (grading, outcome):
-        grading.cells.append(runner.Cell(2, "import os; os._exit(1)"))
-        found = outcome(lambda env: env.in_new_process()["f"]())
-        assert (found.kind, found.lost) == ("lost", False)
-        assert outcome(lambda env: env["f"]()).kind == ""
-        assert grading.starts == 1
 
 
 def test_cells_in_which_a_worker_was_lost_are_left_out_of_a_new_process():
@@ -534,20 +450,11 @@ def test_the_time_of_a_submission_ends():
     assert "used up its 4 s" in result.problem
 
 
-LEFT_OUT = "an installation, left out at grading"
-
-
-@pytest.mark.parametrize(
-    "source",
-    ["%pip install keras", "  !pip install keras", "!python -m pip install x"],
-)
-def test_installations_are_left_out(source):
-    assert inside(source) == LEFT_OUT
-
-
-def test_what_stands_below_an_installation_runs():
+def test_installations_are_left_out_and_what_stands_below_runs():
+    left_out = "an installation, left out at grading"
+    assert inside("  !python -m pip install x") == left_out
     source = "!pip install a \\\n    b\n%pip install c\nprint('goes on')"
-    assert inside(source) == f"{LEFT_OUT}\n{LEFT_OUT}\ngoes on"
+    assert inside(source) == f"{left_out}\n{left_out}\ngoes on"
     assert inside("print('%pip install')") == "%pip install"
 
 
@@ -589,27 +496,18 @@ def test_the_seed_is_drawn_once_and_kept_to_its_owner(tmp_path):
             cli.seed(tmp_path, None)
 
 
-def test_results_do_not_go_among_the_submissions(handed_in, capsys):
-    arguments = ["grade", str(handed_in / "in"), str(class_factory.MINI), "--out"]
-    assert cli.main([*arguments, str(handed_in / "in" / "out")]) == 1
-    assert "can't lie in the folder" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 def test_interrupted_grading_keeps_what_is_done(handed_in):
     (handed_in / "in" / "zz_mini.ipynb").write_text(
         class_factory.case("import time; time.sleep(100)").text
     )
     process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "grading", "grade", str(handed_in / "in")),
-            *(str(class_factory.MINI), "--out", str(handed_in / "out"), "--jobs=1"),
-        ],
+        class_factory.command(handed_in, "--jobs=1"),
         stderr=subprocess.PIPE,
         text=True,
         # A run in the background ignores Ctrl-C, and so would what it starts.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
     )
     said = []
     for line in process.stderr:

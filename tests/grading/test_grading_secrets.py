@@ -124,26 +124,18 @@ def spied(tmp_path_factory):
     with tempfile.TemporaryFile() as inherited:
         inherited.write(secrets["descriptor"].encode())
         inherited.seek(0)
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "grading", "grade", str(folder / "in")),
-                *(str(class_factory.MINI), "--out", str(folder / "out")),
-                f"--seed={secrets['seed']}",
-            ],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=200,
+        done = class_factory.run(
+            folder,
+            f"--seed={secrets['seed']}",
             env={**os.environ, "HOME": str(home), "TOKEN": secrets["environment"]},
             pass_fds=[inherited.fileno()],
             preexec_fn=lambda: add_key(secrets["keyring"]),
         )
-    assert done.returncode == 0, done.stderr
-    return folder / "out", done, secrets
+    return folder / "out", done
 
 
 def test_no_canary_is_in_anything_that_a_run_writes(spied):
-    out, done, _ = spied
+    out, done = spied
     written = [path for path in out.rglob("*") if path.is_file()]
     assert len(written) >= 7  # three for each of the two, and the tables
     texts = {str(path.relative_to(out)): path.read_text() for path in written}

@@ -1,6 +1,7 @@
 """What a question is worth: public beside hidden checks, and loops without an end."""
 
 import dataclasses
+import re
 import time
 
 import class_factory
@@ -71,10 +72,10 @@ def test_a_question_that_hangs_costs_that_question_alone():
 @class_factory.NEEDS_SANDBOX
 def test_cells_that_hang_leave_time_to_the_checks_and_to_later_cells():
     start = time.monotonic()
-    limits = dataclasses.replace(SHORT, cell_seconds=9, total_seconds=30)
+    limits = dataclasses.replace(SHORT, cell_seconds=9, total_seconds=45)
     _, found = graded(*3 * [LOOP], "bytes_q3 = 5", limits=limits)
     assert (found["q1"].score, found["q2"].score, found["q3"].score) == (4, 3, 0)
-    assert time.monotonic() - start < 24
+    assert time.monotonic() - start < 40
 
 
 @class_factory.NEEDS_SANDBOX
@@ -84,9 +85,9 @@ def test_a_hidden_check_tells_what_it_asked_and_what_came_back():
     _, found = graded(wrong, seed="a secret")
     public, hidden = found["q2"].tests
     assert public.passed and public.message == ""
-    inputs = hidden.message.partition("inputs = ")[2].partition(";")[0]
-    assert f"Its last call: dense({inputs}, " in hidden.message
-    assert hidden.message.endswith(").count(), which gave 2.")
+    assert re.search(
+        r"Its last call: dense\(\d+, \d+\)\.count\(\), which gave 2\.$", hidden.message
+    )
     assert seed not in hidden.message
 
 
