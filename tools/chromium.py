@@ -1,7 +1,5 @@
 """The browser of the Chromium family that prints the book and that the tests drive."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """Which versions of packages are installed."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.metadata
 from collections.abc import Iterable

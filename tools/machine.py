@@ -1,7 +1,5 @@
 """What this machine is, and how many processes may work on it."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

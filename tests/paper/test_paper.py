@@ -1,7 +1,5 @@
 """The book to take away: PDF, EPUB, and the zips of the site and the notebooks."""
 
-from __future__ import annotations
-
 import errno
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What makes pages light, and the first page, by parts."""
 
-from __future__ import annotations
-
 import pytest
 from book_site import landing_page, page_description, quick_pages
 from docutils import nodes

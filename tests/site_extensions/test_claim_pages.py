@@ -1,7 +1,5 @@
 """The ledger, Troubleshooting and Corrections, built from a small book."""
 
-from __future__ import annotations
-
 import io
 
 import notebook_factory as factory

@@ -1,7 +1,5 @@
 """Which claim held with which versions: from a run's report to the record."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The report that a run of the notebooks leaves, and what it prints."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import notebook_factory as factory

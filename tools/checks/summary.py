@@ -1,7 +1,5 @@
 """The summary that ends a run of the notebooks: what held, broke, was not checked."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import datetime

@@ -1,7 +1,5 @@
 """The repository's address: it stands in `_config.yml`, all links follow from it."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import re

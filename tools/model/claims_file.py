@@ -10,8 +10,6 @@ A line has the claim's `id` (the notebook's name and the cell's), its `label`, i
 `not checked`) and the `reason`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Paths that are given, and files that are written whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

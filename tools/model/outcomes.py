@@ -5,8 +5,6 @@ A claim *held*, is *broken*, or was *not checked*. `not_checked` and `measure_in
 machine, so no comparison of outputs sees them.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 

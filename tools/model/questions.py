@@ -8,8 +8,6 @@ a claim   maybe some cells later, asserts it: below its sentence stands a line
           `# Answer:` with the right option
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The form of a chapter: what every notebook has, and what no notebook may have."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import json

@@ -1,7 +1,5 @@
 """Execute notebooks and store their outputs, with the versions they were made with."""
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import os

@@ -1,7 +1,5 @@
 """Copy into notebooks and prose what stands elsewhere: snippets, addresses, claims."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from pathlib import Path

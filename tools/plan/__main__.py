@@ -4,8 +4,6 @@ It takes half an hour on two cores and writes `results/compiled-plan.json`. Noth
 written before all cases are answered.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ a file that ends in `.partial.json`, and gets its name when all are there: after
 the same command goes on.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The three models in Keras, compiled for training."""
 
-from __future__ import annotations
-
 import keras
 from keras import layers
 

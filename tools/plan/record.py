@@ -4,8 +4,6 @@ For a plan no card is needed: XLA compiles for it here (chapter 17). It can't kn
 times, so none is stored but a bound: no step is faster than the roofline lets it be.
 """
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import json

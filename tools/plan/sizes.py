@@ -1,7 +1,5 @@
 """The three models of the page: their sizes and their data."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

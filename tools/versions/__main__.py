@@ -7,8 +7,6 @@ its versions and then this program, which takes the run's report. A run of some 
 replaces what is known of these, if the others were run with the same versions.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

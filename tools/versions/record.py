@@ -8,8 +8,6 @@ set that was run the `date`, the `python` and the `versions` of the engines; in
 claim is known by its sentence: one whose words were mended since has not been tried.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -4,8 +4,6 @@ Sphinx writes the pages that it reads anew. But every page's menu shows the titl
 all, links show headings of other pages, and the sitemap names every page.
 """
 
-from __future__ import annotations
-
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx_sitemap import add_html_link

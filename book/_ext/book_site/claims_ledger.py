@@ -6,8 +6,6 @@ that its verified run could not check is marked, with the reason. A table and ma
 with which versions the claims held, from `book/versions.json`.
 """
 
-from __future__ import annotations
-
 import datetime
 
 from docutils import nodes

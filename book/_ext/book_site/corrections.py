@@ -13,8 +13,6 @@ The directive `corrections` reads corrections.yml beside the page: a list of ent
 What is wrong with an entry stops the build and is named.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -4,8 +4,6 @@ The directive `measured` takes the name of a table, one of `PLAN` or `MEASURED`.
 tables are made of the files in `tools/plan/results`; an invalid one stops the build.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

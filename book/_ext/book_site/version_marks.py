@@ -5,8 +5,6 @@ versions and marks behind each claim; a chapter gets a note in the margin beside
 that is broken with a set.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from docutils import nodes
