@@ -1,6 +1,5 @@
 """The compiler's plan and the measurements: files, bounds, and what the page shows."""
 
-import copy
 import importlib.metadata
 import json
 import os
@@ -48,7 +47,10 @@ def test_the_longer_side_of_the_roofline_binds():
 def test_the_committed_plan_has_every_case_and_none_failed():
     expected = set(map(record.key, record.cases(PLAN["cards"])))
     assert set(map(record.key, PLAN["plans"])) == expected
-    assert {x["status"] for x in PLAN["plans"]} <= {"planned", "refused"}
+    for answer in PLAN["plans"]:
+        assert answer["status"] in ("planned", "refused")
+        case = {name: answer[name] for name in record.CASE}
+        assert record.complete(case, answer, PLAN["cards"]) == answer
 
 
 def test_what_the_page_says_of_the_cards_is_so():
@@ -97,21 +99,11 @@ def test_a_compiler_that_ends_is_one_line(tmp_path, monkeypatch, capfd):
 # --- files ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("change", "place"),
-    [
-        (lambda plan: plan["provenance"].pop("commit"), "at provenance: 'commit'"),
-        (lambda plan: plan["plans"][0]["memory"].update(total=1), "at plans/0: sums"),
-        (lambda plan: plan["plans"][1].update(least_s=1.0), "at plans/1: sums"),
-    ],
-)
-def test_a_plan_that_was_edited_is_refused_with_the_place(tmp_path, change, place):
-    plan = copy.deepcopy(PLAN)
-    change(plan)
+def test_a_plan_that_was_edited_is_refused_with_the_place(tmp_path):
+    plan = {**PLAN, "provenance": {**PLAN["provenance"], "commit": 7}}
     (tmp_path / record.PLAN).write_text(json.dumps(plan))
-    with pytest.raises(UserError, match=place) as error:
+    with pytest.raises(UserError, match=r"at provenance/commit: .*Fix: "):
         record.load_plan(tmp_path)
-    assert "Fix: " in str(error.value)
 
 
 def test_a_file_that_is_no_json_is_named(tmp_path):
@@ -193,7 +185,7 @@ def test_after_a_case_that_kills_its_process_the_others_are_measured(monkeypatch
     monkeypatch.setattr(measure, "outcome", outcome_or_death)
     before, dead, after = measure.outcomes("jax", list(TINY))
     assert (before["status"], after["status"]) == ("measured", "measured")
-    assert dead["size"] == 2 and "killed (SIGKILL)" in dead["why"]
+    assert dead["size"] == 2 and "the process died" in dead["why"]
 
 
 def settings():

@@ -120,11 +120,9 @@ def test_a_run_of_something_else_is_not_recorded(house, name, changes, message):
     ("path", "text"),
     [
         (record.RECORD, "{"),
-        (record.RECORD, '{"sets": {"old": {"date": "2026-11-23"}}}'),
         (record.SETS, "old: {title: Old}"),
         (record.SETS, "old: {"),
         (claims_file.REPORT, "{"),
-        (claims_file.REPORT, '{"claims": [{"id": "05-tiny/x"}]}'),
     ],
 )
 def test_a_broken_file_is_named_with_a_fix(house, path, text):
@@ -135,7 +133,9 @@ def test_a_broken_file_is_named_with_a_fix(house, path, text):
 
 
 def test_without_a_run_there_is_nothing_to_record(house):
-    with pytest.raises(UserError, match=r"claims.json: no such file. Fix: make test"):
+    with pytest.raises(
+        UserError, match=r"claims.json: .*No such file.* Fix: make test"
+    ):
         versions.keep("old", house)
 
 

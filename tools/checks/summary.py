@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import installed
+from tools import machine
 from tools.model import chapters, claims_file, files, outcomes
 from tools.model.errors import UserError
 
@@ -81,7 +81,7 @@ class Summary:
             lines,
             date=datetime.datetime.now(datetime.UTC).date().isoformat(),
             python=platform.python_version(),
-            versions=installed.versions(),
+            versions=machine.versions(),
         )
         files.write_text(report, text)
 

@@ -301,9 +301,7 @@ def fix(root: Path = ROOT) -> Iterator[str]:
 @command
 def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     """Check the form of the chapters and that `_toc.yml` lists them all."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.notebooks.form", description=main.__doc__
-    )
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument(
         "--fix", action="store_true", help="first write the canonical form"
     )

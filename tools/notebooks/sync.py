@@ -176,9 +176,7 @@ def sync(root: Path = ROOT, check: bool = False) -> list[str]:
 @command
 def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     """Copy snippets, addresses and lists of claims to where they are shown."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.notebooks.sync", description=main.__doc__
-    )
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument(
         "--check", action="store_true", help="only report, change nothing"
     )

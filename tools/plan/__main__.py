@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 
 from snippets.compiler_wheels import compiler_variables, compiler_wheels
-from tools.installed import versions
-from tools.machine import processor
+from tools.machine import processor, versions
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError, command
 from tools.plan import compiler, engines, record

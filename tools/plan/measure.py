@@ -10,18 +10,15 @@ the same command goes on.
 import argparse
 import itertools
 import json
-import multiprocessing
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from tools.installed import versions
-from tools.machine import processor
+from tools.machine import processor, versions
 from tools.model.errors import UserError, command
 from tools.plan import engines, record
 from tools.plan.sizes import BATCHES, SIZES, batch_of
@@ -40,6 +37,7 @@ WAYS = {
 }
 UNSAID = ("first_s", "samples_s", "synchronised_by", "batch")
 DRIVER = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+KILLED = "the process died, as when the machine's memory runs out"
 RAN_OUT = re.compile(r"out of memory|RESOURCE_?EXHAUSTED|OutOfMemory|MemoryError", re.I)
 
 
@@ -148,24 +146,11 @@ def outcomes(backend: str, waiting: list[dict]) -> Iterator[dict]:
             result: dict = {}
             while waiting and "why" not in result:
                 case = {**waiting.pop(0), "backend": backend}
-                future = pool.submit(outcome, case)
-                children = multiprocessing.active_children()
                 try:
-                    result = future.result()
+                    result = pool.submit(outcome, case).result()
                 except BrokenProcessPool:
-                    result = {"status": "failed", "why": end_of(*children)}
+                    result = {"status": "failed", "why": KILLED}
                 yield {**case, **result}
-
-
-def end_of(child: multiprocessing.Process) -> str:
-    """How a process ended."""
-    while child.exitcode is None:  # the pool waits for it, too, and may learn it first
-        child.join(0.1)
-    code = child.exitcode
-    if code == -signal.SIGKILL:
-        return "the process was killed (SIGKILL), as when memory runs out"
-    kind = f"status {code}" if code >= 0 else signal.Signals(-code).name
-    return f"the process ended with {kind}"
 
 
 def describe(result: dict) -> str:
