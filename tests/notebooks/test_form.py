@@ -6,7 +6,7 @@ import notebook_factory as factory
 import pytest
 from nbformat import v4
 
-from tools.notebooks import form
+from tools.notebooks import form, sync
 
 IMAGE = v4.new_output("display_data", data={"image/png": "aGVsbG8="})
 
@@ -258,13 +258,11 @@ def test_a_file_that_is_not_canonical_is_named_and_mended(house, capsys):
     path = house / "notebooks" / "05-tiny.ipynb"
     good = path.read_text()
     path.write_text(good.replace('\n "', '\n  "'))
-    assert messages(house) == [
-        "05-tiny.ipynb: not in canonical form. "
-        "Fix: python -m tools.notebooks.form --fix."
-    ]
-    assert form.main(["--fix"], root=house) == 0
+    assert messages(house) == ["05-tiny.ipynb: not in canonical form. Fix: make sync."]
+    assert sync.main(["--check"], root=house) == 0
+    assert sync.main([], root=house) == 0
     assert path.read_text() == good
-    assert "05-tiny.ipynb: written in canonical form" in capsys.readouterr().out
+    assert "05-tiny.ipynb: is not in canonical form: mended" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["5-tiny.ipynb", "05_tiny.ipynb", "05-Tiny.ipynb"])

@@ -5,11 +5,11 @@ import io
 import notebook_factory as factory
 import pytest
 from book_site import chapter_pages, corrections, markup
+from book_site.words import date_in_words, joined, plural
 from docutils import nodes
 from nbformat import v4
 from sphinx.application import Sphinx
 
-from tools.model.words import date_in_words, joined, plural
 from tools.versions import record
 
 CLAIMS = {

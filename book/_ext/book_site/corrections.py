@@ -20,7 +20,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from book_site.proved_list import Proved, ProvedList, wrong_fields
-from tools.model.words import date_in_words
+from book_site.words import date_in_words
 
 
 def readable(date: str) -> str:

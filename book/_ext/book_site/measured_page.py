@@ -16,8 +16,8 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
+from book_site.words import date_in_words
 from tools.model.errors import UserError
-from tools.model.words import date_in_words
 from tools.plan import record
 from tools.plan.sizes import BATCHES, SIZES
 

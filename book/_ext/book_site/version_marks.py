@@ -11,10 +11,10 @@ from docutils import nodes
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
+from book_site.words import joined
 from tools.model import outcomes
 from tools.model.chapters import Claim
 from tools.model.errors import UserError
-from tools.model.words import joined
 from tools.versions import record
 from tools.versions.record import VersionSet
 
