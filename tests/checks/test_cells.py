@@ -42,9 +42,6 @@ HEALTHY = {
     "set-up": SETUP,
     "stored output": printed("the same"),
     "claim": claim("# Claim: one is one.\nassert 1 == 1"),
-    "claim in a function": claim(
-        "# Claim: two is two.\ndef same(a, b):\n    assert a == b\nsame(2, 2)"
-    ),
     "claim in another process": claim(
         "%%capture\n# Claim: three is three.\nassert 3 == 3"
     ),
@@ -68,7 +65,6 @@ HEALTHY["empty folder"].source += ".close()"
 SICK = {
     "set-up": SETUP,
     "changed output": factory.code("print('new')", factory.stream("old\n")),
-    "output that is gone": factory.code("pass", factory.stream("old\n")),
     "warning that is new": factory.code("import sys\nprint(1, file=sys.stderr)"),
     "false claim": claim("# Claim: one is two.\nassert 1 == 2"),
     "claim with nothing to loop over": claim(
@@ -81,7 +77,6 @@ SICK = {
     "uncompared error that is gone": factory.code(
         "pass", tags=["raises-exception", "nbval-ignore-output"]
     ),
-    "another error": error("[][0]", "ZeroDivisionError", "division by zero"),
     "error that is not meant": factory.code("1 / 0", tags=["nbval-ignore-output"]),
     "healthy after all": printed("the same"),
 }
@@ -181,14 +176,12 @@ def test_a_healthy_cell_is_not_red(run, cell):
     ("cell", "words"),
     [
         ("changed output", ["Cell outputs differ", "old", "new"]),
-        ("output that is gone", ["Cell outputs differ", "Missing output fields"]),
         ("warning that is new", ["Cell outputs differ", "stderr"]),
         ("false claim", ["# Claim: one is two.", "AssertionError"]),
         ("claim with nothing to loop over", ["No assertion ran. Fix: assert"]),
         ("claim that prints anew and is not checked", ["Cell outputs differ", "new"]),
         ("error that is gone", ["Cell outputs differ", "Missing output fields"]),
         ("uncompared error that is gone", ["raises nothing", "Fix: drop the tag"]),
-        ("another error", ["Cell outputs differ", "IndexError"]),
         ("error that is not meant", ["ZeroDivisionError"]),
     ],
 )
@@ -220,7 +213,7 @@ def test_what_stops_a_kernel_costs_its_own_notebook_only(run, cell, reason, late
 
 def test_the_run_is_red_with_a_summary_and_leaves_nothing(run):
     assert run.status == 1, run.text
-    assert re.search(r"(?m)^claims +3 held, 3 broken, 4 not checked$", run.text)
+    assert re.search(r"(?m)^claims +2 held, 3 broken, 4 not checked$", run.text)
     assert re.search(r"(?m)^failed .*dies\.ipynb, cell 1 .*: The kernel died", run.text)
     assert left_behind(run.root) == []
 

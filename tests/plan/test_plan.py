@@ -15,7 +15,6 @@ from book_site import measured_page as page
 from snippets.compiler_wheels import compiler_variables, compiler_wheels
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
-from tools.plan import __main__ as asking
 from tools.plan import compiler, engines, measure, record
 
 PLAN = record.load_plan()
@@ -89,13 +88,6 @@ def test_the_compiler_still_says_what_was_recorded(variables):
     assert unknown["status"] == "failed" and "no card 'Y' here" in unknown["why"]
 
 
-def test_a_compiler_that_ends_is_one_line(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(asking, "compiler_wheels", lambda: (tmp_path, []))
-    monkeypatch.setattr(compiler, "cards", os.abort)
-    assert asking.main() == 1
-    assert "error: the compiler's process ended" in capfd.readouterr().err
-
-
 # --- files ---------------------------------------------------------------------------
 
 
@@ -104,12 +96,6 @@ def test_a_plan_that_was_edited_is_refused_with_the_place(tmp_path):
     (tmp_path / record.PLAN).write_text(json.dumps(plan))
     with pytest.raises(UserError, match=r"at provenance/commit: .*Fix: "):
         record.load_plan(tmp_path)
-
-
-def test_a_file_that_is_no_json_is_named(tmp_path):
-    (tmp_path / "a-card.json").write_text("{")
-    with pytest.raises(UserError, match=r"a-card\.json: can't be read.*Fix: "):
-        record.load_devices(tmp_path)
 
 
 # --- measuring -----------------------------------------------------------------------
@@ -216,13 +202,6 @@ def test_a_set_backend_is_the_only_one(tmp_path, measuring, monkeypatch, capsys)
     )
 
 
-def test_a_folder_that_can_not_be_written_is_one_line(tmp_path, measuring, capsys):
-    (tmp_path / "a-file").touch()
-    assert measuring(tmp_path / "a-file") == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "a-file: File exists. Fix: " in line
-
-
 def test_a_first_call_that_compiles_is_no_sample(monkeypatch):
     waits = iter([0.3])
     monkeypatch.setattr(measure, "BUDGET", 0.2)
@@ -247,20 +226,6 @@ def test_a_row_of_tf32_is_tf32_and_a_row_of_float32_is_not(variables):
     with engines.processes(variables) as pool:
         assert "tf32" in pool.submit(instructions, "tf32").result()
         assert pool.submit(instructions, "float32").result() == ""
-
-
-def test_what_does_not_fit_is_recorded_as_such(monkeypatch):
-    def work(case):
-        raise RuntimeError("RESOURCE_EXHAUSTED: Out")
-
-    monkeypatch.setattr(measure, "work", work)
-    assert measure.outcome({})["status"] == "out of memory"
-
-
-def test_without_a_commit_nothing_is_measured(monkeypatch):
-    monkeypatch.setattr(record, "output", lambda *words: "")
-    with pytest.raises(UserError, match="Fix: run in a clone with git"):
-        record.provenance("a command", {})
 
 
 @pytest.mark.slow
