@@ -19,6 +19,8 @@ def pages_to_write(app: Sphinx, env: BuildEnvironment) -> list[str]:
 
 def name_all_pages(app: Sphinx, env: BuildEnvironment) -> None:
     """Name every page in the sitemap, whether or not this build writes it."""
+    if app.builder.name != "html":  # an EPUB has none
+        return
     for page in sorted(env.found_docs):
         add_html_link(app, page, "", {}, None)
     app.config.sitemap_excludes = ["*"]  # or those that are written stand there twice
