@@ -558,13 +558,10 @@
       place.replaceChildren(...parts);
     }
 
-    get hash() {
-      return `#${this.name}?${new URLSearchParams(this.texts())}`;
-    }
-
     // The address keeps what was typed: a reload shows it again.
     remember() {
-      history.replaceState(null, "", this.hash);
+      const query = new URLSearchParams(this.texts());
+      history.replaceState(null, "", `#${this.name}?${query}`);
     }
 
     async copy() {
