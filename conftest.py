@@ -1,7 +1,5 @@
 """How pytest runs the notebooks: without the reader's settings, with a summary."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

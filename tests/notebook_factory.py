@@ -1,7 +1,5 @@
 """Small chapters and the house around them: nothing here imports TensorFlow."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 `browser` and `reader` from here.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import http.server

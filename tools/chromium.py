@@ -1,7 +1,5 @@
 """The browser of the Chromium family that prints the book and that the tests drive."""
 
-from __future__ import annotations
-
 import os
 import shutil
 
@@ -17,7 +15,7 @@ def launch_options() -> dict[str, object]:
     Raises:
         UserError: there is none.
     """
-    programs = [os.environ["CHROMIUM"]] if os.environ.get("CHROMIUM") else PROGRAMS
+    programs = (os.environ["CHROMIUM"],) if "CHROMIUM" in os.environ else PROGRAMS
     path = next(filter(None, map(shutil.which, programs)), None)
     if path is None:
         raise UserError(

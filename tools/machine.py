@@ -1,17 +1,18 @@
-"""What this machine is, and how many processes may work on it."""
+"""What this machine is, what is installed, and how many processes may work here."""
 
-from __future__ import annotations
-
+import contextlib
+import importlib.metadata
 import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
+ENGINES = ("tensorflow", "keras", "jax", "torch", "openvino", "numpy")
+VARIANTS = {"tensorflow": ("tensorflow", "tensorflow-cpu")}
 MEMORY_OF_ONE = 3 * 2**30  # bytes: a chapter with TensorFlow, JAX and PyTorch in use
-TOP = Path("/sys/fs/cgroup")
-OWN = Path("/proc/self/cgroup")  # which control groups this process is in
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # only a container has this file
 
 
 def cores() -> int:
@@ -26,56 +27,38 @@ def processor() -> dict:
     name = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")
     if information.exists():
-        found = re.search(r"^model name\s*:\s*(.+)$", information.read_text(), re.M)
-        name = found[1] if found else name
+        line = re.search(r"^model name\s*:\s*(.+)$", information.read_text(), re.M)
+        name = line[1] if line else name
     elif platform.system() == "Darwin":
         ask = ["sysctl", "-n", "machdep.cpu.brand_string"]
         name = subprocess.run(ask, capture_output=True, text=True).stdout or name
-    found = {"name": " ".join(name.split()), "cores": cores()}
-    names = getattr(os, "sysconf_names", {})
-    if "SC_PHYS_PAGES" in names:
-        found["memory_bytes"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return found
+    cpu = {"name": " ".join(name.split()), "cores": cores()}
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
+        cpu["memory_bytes"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return cpu
 
 
-def limits(own: Path = OWN, top: Path = TOP) -> Iterator[int]:
-    """The bytes that this process's control groups may take, of version 2 or 1.
+def versions(packages: Iterable[str] = ENGINES) -> dict[str, str]:
+    """The versions of those packages that are installed beside this program.
 
-    A group is bound by those above it, too. In a container the group's own folder may
-    not be there, but the one at the top is.
+    Args:
+        packages: their names; a variant counts as the package.
     """
-    try:
-        lines = own.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        number, controllers, group = line.split(":", 2)
-        if number == "0":
-            mount, name = top, "memory.max"
-        elif "memory" in controllers.split(","):
-            mount, name = top / "memory", "memory.limit_in_bytes"
-        else:
-            continue
-        inner = mount / group.lstrip("/")
-        for folder in (inner, *inner.parents):
-            if folder.is_relative_to(mount):
-                yield from _number(folder / name)
-
-
-def _number(path: Path) -> Iterator[int]:
-    try:
-        text = path.read_text().strip()
-    except OSError:
-        return
-    if text.isdigit():  # not `max`
-        yield int(text)
+    installed: dict[str, str] = {}
+    for package in packages:
+        for name in VARIANTS.get(package, (package,)):
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                installed.setdefault(package, importlib.metadata.version(name))
+    return installed
 
 
 def memory() -> int:
-    """The bytes that may be used: what is free, but no more than a group's limit."""
+    """The bytes that may be used: what is free, within the limit of a container."""
     import psutil  # a machine that only measures may lack it
 
-    return min(psutil.virtual_memory().available, *limits(), 2**63)
+    free = psutil.virtual_memory().available
+    limit = CONTAINER_LIMIT.read_text().strip() if CONTAINER_LIMIT.exists() else "max"
+    return free if limit == "max" else min(free, int(limit))
 
 
 def workers(memory_of_one: int = MEMORY_OF_ONE) -> int:

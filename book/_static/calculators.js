@@ -42,20 +42,12 @@
   }
 
   function decimal(value, digits = 3) {
-    if (!value) return "0";
-    const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
-    const power = Number(exponent);
-    if (power <= -7 || power >= 16) return `${withoutZeros(mantissa)}e${power}`;
-    const all = mantissa.replace(".", "");
-    const whole = power < 0 ? "0" : all.slice(0, power + 1).padEnd(power + 1, "0");
-    const fraction = power < 0 ? "0".repeat(-power - 1) + all : all.slice(power + 1);
-    const grouped = whole.replace(/\B(?=([0-9]{3})+$)/g, ",");
-    return fraction ? withoutZeros(`${grouped}.${fraction}`) : grouped;
+    const [mantissa, power] = value.toExponential(digits - 1).split("e").map(Number);
+    if (value && (power <= -7 || power >= 16)) return `${mantissa}e${power}`;
+    return value.toLocaleString("en", { maximumSignificantDigits: digits });
   }
 
   const wholeUp = (value) => Math.ceil(value * (1 - 1e-12));
-
-  const withoutZeros = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
 
   function inUnits(value, units) {
     let [, scale, name] = units[0];
@@ -508,10 +500,8 @@
 
     // What is chosen or typed in a field, and what is wrong with it.
     static valueOf(field) {
-      if (field.tagName === "SELECT") {
-        const known = !field.selectedOptions[0]?.hasAttribute("data-unknown");
-        return [field.value, known ? "" : "Choose one of the others."];
-      }
+      if (field.tagName === "SELECT")
+        return [field.value, field.value ? "" : "Choose one of these."];
       const { kind, low, high, whole } = field.dataset;
       return read(field.value, kind, Number(low), Number(high), whole === "yes");
     }
@@ -568,13 +558,10 @@
       place.replaceChildren(...parts);
     }
 
-    get hash() {
-      return `#${this.name}?${new URLSearchParams(this.texts())}`;
-    }
-
     // The address keeps what was typed: a reload shows it again.
     remember() {
-      history.replaceState(null, "", this.hash);
+      const query = new URLSearchParams(this.texts());
+      history.replaceState(null, "", `#${this.name}?${query}`);
     }
 
     async copy() {
@@ -594,18 +581,9 @@
       this.form.querySelector(".calc-said").textContent = "This is the example again.";
     }
 
-    // Put texts into the fields; those that a field does not take stay to be seen.
+    // Put texts into the fields. A choice that does not offer its text is empty then.
     fill(texts) {
-      for (const field of this.fields) {
-        if (!Object.hasOwn(texts, field.name)) continue;
-        field.querySelector?.("[data-unknown]")?.remove();
-        field.value = texts[field.name];
-        if (field.value === texts[field.name]) continue;
-        const unknown = make("option", texts[field.name]);
-        unknown.dataset.unknown = "yes";
-        field.append(unknown);
-        unknown.selected = true;
-      }
+      for (const field of this.fields) field.value = texts[field.name] ?? field.value;
       this.show();
     }
   }

@@ -39,8 +39,7 @@ const kept = {
   },
   write(name, choice) {
     try {
-      if (choice === null) localStorage.removeItem(name);
-      else localStorage.setItem(name, choice);
+      localStorage.setItem(name, choice);
     } catch {
       // The page works without.
     }
@@ -83,10 +82,10 @@ class Guess {
     list.after(this.box);
     list.hidden = true;
     this.buttons.forEach((button, index) =>
-      button.addEventListener("click", () => this.choose(index)),
+      button.addEventListener("click", () => this.reveal(index)),
     );
     this.again.addEventListener("click", () => {
-      kept.write(this.name, null);
+      kept.write(this.name, "");
       this.show(null);
       this.buttons[0].focus();
     });
@@ -103,13 +102,6 @@ class Guess {
     const before = kept.read(this.name);
     const all = kept.read("answers") ? this.buttons.length - 1 : null;
     this.show(before in this.buttons ? Number(before) : all);
-  }
-
-  choose(index) {
-    if (this.shown) return;
-    kept.write(this.name, index);
-    this.show(index);
-    makeScrollable();
   }
 
   // Show the answer, as the button of this number was chosen; hide it for null.
@@ -132,10 +124,11 @@ class Guess {
     this.again.hidden = !this.shown;
   }
 
-  // Show the answer to somebody who was led to it.
-  reveal() {
+  // Show the answer to who has chosen a button, or who was led to it.
+  reveal(index = null) {
     if (this.shown) return;
-    this.show(this.buttons.length - 1);
+    if (index !== null) kept.write(this.name, index);
+    this.show(index ?? this.buttons.length - 1);
     makeScrollable();
   }
 }
@@ -148,7 +141,7 @@ function addAnswerSwitch() {
   label.append(" Show all answers");
   box.checked = Boolean(kept.read("answers"));
   box.addEventListener("change", () => {
-    kept.write("answers", box.checked ? "all" : null);
+    kept.write("answers", box.checked ? "all" : "");
     Guess.all.forEach((guess) => guess.restore());
     makeScrollable();
   });
@@ -164,17 +157,9 @@ function unfold(place) {
     if (guess.parts.some((part) => part.contains(place))) guess.reveal();
 }
 
-// The place that the address names; a calculator's link may hold what is no place.
-function target() {
-  try {
-    return document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  } catch {
-    return null; // a broken escape such as %zz
-  }
-}
-
+// Open what is around the place that the address names. Its name is plain ASCII.
 function openTarget() {
-  const place = target();
+  const place = document.getElementById(location.hash.slice(1));
   if (!place?.closest(".bd-article")) return;
   unfold(place);
   place.scrollIntoView();
@@ -183,7 +168,7 @@ function openTarget() {
 // The words of the site's search that led here; the next page is not to have them.
 const SOUGHT = "sphinx_highlight_terms";
 const sought = (kept.read(SOUGHT) ?? "").split(/\s+/).filter(Boolean);
-kept.write(SOUGHT, null);
+kept.write(SOUGHT, "");
 
 // Open the folds and show the answers that have all the words of a search.
 function openSought() {

@@ -28,9 +28,7 @@ def test_a_user_site_has_no_folder():
     [
         "",
         "https://gitlab.com/someone/some-book",
-        "git@github.com:someone/some-book.git",
         "https://github.com/someone/some-book.git",
-        "https://github.com/someone/some-book/",
         "https://github.com/someone",
         "https://github.com.example.org/someone/some-book",
     ],

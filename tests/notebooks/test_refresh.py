@@ -69,7 +69,6 @@ FAILURES = {
         "raise ValueError('one\\ntwo')",
         "cell 5 (\"raise ValueError('one\\\\ntwo')\"): raised ValueError: two. Fix: ",
     ),
-    "syntax error": ("a b", "raised SyntaxError: "),
     "hangs": (
         "import time\ntime.sleep(60)",
         "cell 5 ('import time'): still running after 1 s. Fix: make the cell faster",
@@ -110,12 +109,6 @@ def test_one_that_fails_does_not_stop_the_others(house, path, capsys, monkeypatc
     out, err = capsys.readouterr()
     assert err == "error: 05-tiny.ipynb: no. Fix: yes.\n"
     assert out == "06-two.ipynb: 6 cells run and stored\n"
-    assert (
-        "numpy"
-        in factory.load(path.with_name("06-two.ipynb")).metadata.book.verified[
-            "packages"
-        ]
-    )
 
 
 @pytest.fixture

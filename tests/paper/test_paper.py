@@ -1,8 +1,5 @@
 """The book to take away: PDF, EPUB, and the zips of the site and the notebooks."""
 
-from __future__ import annotations
-
-import errno
 import re
 import shutil
 import subprocess
@@ -167,17 +164,6 @@ def test_without_a_site_there_is_no_download(form, tmp_path, capsys):
     (root / "_config.yml").write_text((ROOT / "_config.yml").read_text())
     assert paper.main([form], root) == 1
     assert "Fix: make book" in capsys.readouterr().err
-
-
-def test_a_full_disk_is_told_in_one_line(site, monkeypatch, capsys):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("tools.model.files.write_text", full)
-    assert paper.main(["pdf"], site) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("error: No space left on device. Fix: ")
-    assert len(said.splitlines()) == 1
 
 
 def test_the_site_offers_the_files_that_are_there_with_their_sizes(tmp_path):

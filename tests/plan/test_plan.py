@@ -1,6 +1,5 @@
 """The compiler's plan and the measurements: files, bounds, and what the page shows."""
 
-import copy
 import importlib.metadata
 import json
 import os
@@ -16,7 +15,6 @@ from book_site import measured_page as page
 from snippets.compiler_wheels import compiler_variables, compiler_wheels
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
-from tools.plan import __main__ as asking
 from tools.plan import compiler, engines, measure, record
 
 PLAN = record.load_plan()
@@ -48,7 +46,10 @@ def test_the_longer_side_of_the_roofline_binds():
 def test_the_committed_plan_has_every_case_and_none_failed():
     expected = set(map(record.key, record.cases(PLAN["cards"])))
     assert set(map(record.key, PLAN["plans"])) == expected
-    assert {x["status"] for x in PLAN["plans"]} <= {"planned", "refused"}
+    for answer in PLAN["plans"]:
+        assert answer["status"] in ("planned", "refused")
+        case = {name: answer[name] for name in record.CASE}
+        assert record.complete(case, answer, PLAN["cards"]) == answer
 
 
 def test_what_the_page_says_of_the_cards_is_so():
@@ -87,37 +88,14 @@ def test_the_compiler_still_says_what_was_recorded(variables):
     assert unknown["status"] == "failed" and "no card 'Y' here" in unknown["why"]
 
 
-def test_a_compiler_that_ends_is_one_line(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(asking, "compiler_wheels", lambda: (tmp_path, []))
-    monkeypatch.setattr(compiler, "cards", os.abort)
-    assert asking.main() == 1
-    assert "error: the compiler's process ended" in capfd.readouterr().err
-
-
 # --- files ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("change", "place"),
-    [
-        (lambda plan: plan["provenance"].pop("commit"), "at provenance: 'commit'"),
-        (lambda plan: plan["plans"][0]["memory"].update(total=1), "at plans/0: sums"),
-        (lambda plan: plan["plans"][1].update(least_s=1.0), "at plans/1: sums"),
-    ],
-)
-def test_a_plan_that_was_edited_is_refused_with_the_place(tmp_path, change, place):
-    plan = copy.deepcopy(PLAN)
-    change(plan)
+def test_a_plan_that_was_edited_is_refused_with_the_place(tmp_path):
+    plan = {**PLAN, "provenance": {**PLAN["provenance"], "commit": 7}}
     (tmp_path / record.PLAN).write_text(json.dumps(plan))
-    with pytest.raises(UserError, match=place) as error:
+    with pytest.raises(UserError, match=r"at provenance/commit: .*Fix: "):
         record.load_plan(tmp_path)
-    assert "Fix: " in str(error.value)
-
-
-def test_a_file_that_is_no_json_is_named(tmp_path):
-    (tmp_path / "a-card.json").write_text("{")
-    with pytest.raises(UserError, match=r"a-card\.json: can't be read.*Fix: "):
-        record.load_devices(tmp_path)
 
 
 # --- measuring -----------------------------------------------------------------------
@@ -166,26 +144,20 @@ def measuring(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "outcomes", outcomes)
     monkeypatch.setenv("KERAS_BACKEND", "jax")
 
-    def run(folder=tmp_path, commit="abcdef0"):
-        return measure.main(["--out", str(folder), "--commit", commit])
+    def run(folder=tmp_path):
+        return measure.main(["--out", str(folder)])
 
     return run
 
 
-def test_an_interrupted_run_keeps_the_whole_record_and_is_gone_on_with(
-    tmp_path, measuring, monkeypatch, capsys
-):
-    assert measuring() == 0
-    (whole,) = record.load_devices(tmp_path)
+def test_an_interrupted_run_keeps_what_was_measured(tmp_path, measuring, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(measure, "outcomes", interrupted_outcomes)
         assert measuring() == 130
-        assert record.load_devices(tmp_path) == [whole]
-        assert measuring() == 130
-    assert measuring(commit="0abcdef") == 1
-    assert "Fix: go on with these, or remove the file" in capsys.readouterr().err
+    (begun,) = record.load_devices(tmp_path)
     assert measuring() == 0
-    assert record.load_devices(tmp_path) == [whole]
+    (whole,) = record.load_devices(tmp_path)
+    assert (len(begun["results"]), len(whole["results"])) == (1, len(TINY))
     assert [path.name for path in tmp_path.iterdir()] == ["a-cpu-2-cores.json"]
 
 
@@ -193,7 +165,7 @@ def test_after_a_case_that_kills_its_process_the_others_are_measured(monkeypatch
     monkeypatch.setattr(measure, "outcome", outcome_or_death)
     before, dead, after = measure.outcomes("jax", list(TINY))
     assert (before["status"], after["status"]) == ("measured", "measured")
-    assert dead["size"] == 2 and "killed (SIGKILL)" in dead["why"]
+    assert dead["size"] == 2 and "the process died" in dead["why"]
 
 
 def settings():
@@ -230,13 +202,6 @@ def test_a_set_backend_is_the_only_one(tmp_path, measuring, monkeypatch, capsys)
     )
 
 
-def test_a_folder_that_can_not_be_written_is_one_line(tmp_path, measuring, capsys):
-    (tmp_path / "a-file").touch()
-    assert measuring(tmp_path / "a-file") == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "a-file: File exists. Fix: " in line
-
-
 def test_a_first_call_that_compiles_is_no_sample(monkeypatch):
     waits = iter([0.3])
     monkeypatch.setattr(measure, "BUDGET", 0.2)
@@ -261,21 +226,6 @@ def test_a_row_of_tf32_is_tf32_and_a_row_of_float32_is_not(variables):
     with engines.processes(variables) as pool:
         assert "tf32" in pool.submit(instructions, "tf32").result()
         assert pool.submit(instructions, "float32").result() == ""
-
-
-def test_what_does_not_fit_is_recorded_as_such(monkeypatch):
-    def work(case):
-        raise RuntimeError("RESOURCE_EXHAUSTED: Out")
-
-    monkeypatch.setattr(measure, "work", work)
-    assert measure.outcome({})["status"] == "out of memory"
-
-
-def test_without_a_commit_nothing_is_measured(monkeypatch):
-    monkeypatch.setattr(record, "output", lambda *words: "")
-    with pytest.raises(UserError, match="--commit SHA"):
-        record.provenance("a command", {})
-    assert record.provenance("a command", {}, "abc1234")["commit"] == "abc1234"
 
 
 @pytest.mark.slow

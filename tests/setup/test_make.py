@@ -110,10 +110,6 @@ def test_a_python_without_tensorflow_is_refused(house, tmp_path, version):
     assert not (house / ".venv").exists()
 
 
-def test_no_python_at_all_is_one_line(house):
-    assert "Fix: install one" in the_error(install(house, "book", PYTHON="/nowhere"))
-
-
 def test_a_broken_environment_is_refused(house):
     (house / ".venv").mkdir()
     assert "Fix: rm -r .venv" in the_error(install(house, "book"))
@@ -148,16 +144,3 @@ def test_a_red_part_keeps_no_other_from_running(ready, red):
     assert result.returncode == (2 if red else 0), result.stderr
     assert last[red] in result.stderr
     assert ("all is green" in result.stdout) == (not red)
-
-
-def test_some_tests_can_be_chosen(ready):
-    run(ready, "make", "test", "TESTS=notebooks/05-tiny.ipynb", "PYTEST_ARGS=-k 'a b'")
-    (line,) = lines(ready / "ran")
-    assert line.endswith("reports/claims.xml notebooks/05-tiny.ipynb -k a b")
-
-
-def test_what_is_slow_runs_if_it_is_asked_for(ready):
-    run(ready, "make", "tests")
-    run(ready, "make", "tests", "SLOW=1")
-    quick, slow = lines(ready / "ran")
-    assert quick.endswith("tests -m not slow") and slow.endswith("tests")

@@ -1,7 +1,5 @@
 """The calculators of *What will it take?* in a browser, against what chapters print."""
 
-from __future__ import annotations
-
 import functools
 import re
 

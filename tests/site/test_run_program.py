@@ -3,8 +3,6 @@
 In place of uv stands a program that writes down what it is asked.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

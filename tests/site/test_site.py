@@ -1,7 +1,5 @@
 """What a reader meets on the built site: `make book` builds it first."""
 
-from __future__ import annotations
-
 import gzip
 import html
 import itertools

@@ -1,17 +1,14 @@
 """The ledger, Troubleshooting and Corrections, built from a small book."""
 
-from __future__ import annotations
-
 import io
 
 import notebook_factory as factory
 import pytest
-from book_site import chapter_pages, corrections, markup
+from book_site import chapter_pages
 from docutils import nodes
 from nbformat import v4
 from sphinx.application import Sphinx
 
-from tools.model.words import date_in_words, joined, plural
 from tools.versions import record
 
 CLAIMS = {
@@ -177,11 +174,9 @@ def test_an_entry_leads_to_the_claim_that_proves_it(book):
         ("troubleshooting", "too long", "too short", "chapter 5 neither prints nor"),
         ("troubleshooting", "one is", "four is", "0 claims begin with 'four is'"),
         ("troubleshooting", "fix: A fix.", "fixes: x", "Fix: mend fix, fixes"),
-        ("troubleshooting", "message: Torch", "symptom: x, message: Torch", "either"),
         ("corrections", "claim: two is", "claim: ''", "3 claims begin with ''"),
         ("corrections", "https://x.org/", "x.html", "Fix: mend 'x.html'"),
         ("corrections", "read 2026-11", "July 2023", "Fix: mend 'July 2023'"),
-        ("corrections", "page: A", "author: x, page: A", "Fix: mend author"),
     ],
 )
 def test_an_entry_that_does_not_hold_is_a_warning(
@@ -200,40 +195,7 @@ def test_a_damaged_record_is_a_warning(tmp_path):
     root = factory.make_house(tmp_path)
     small_book(root)
     (root / record.RECORD).write_text("{")
-    assert "not what make versions writes. Fix: git checkout" in build(root)[1]
-
-
-# Words
-
-
-@pytest.mark.parametrize(
-    ("date", "text"),
-    [
-        ("2023", "2023"),
-        ("2023-07", "July 2023"),
-        ("2023-07-05", "5 July 2023"),
-        ("read 2026-11", "read in November 2026"),
-        ("read 2026-11-21", "read on 21 November 2026"),
-    ],
-)
-def test_the_date_of_a_page_is_readable(date, text):
-    assert corrections.readable(date) == text
-
-
-def test_dates_nouns_and_lists_stand_in_sentences():
-    assert date_in_words("2026-03-01") == "1 March 2026"
-    assert [plural(n, "claim") for n in (0, 1, 2)] == ["claims", "claim", "claims"]
-    assert joined(["6"]) == "6" and joined(["6", "10", "12"]) == "6, 10 and 12"
-
-
-def test_what_stands_between_backticks_is_code():
-    parts = markup.sentence_nodes("`tf.add` gives a tensor of `int32`")
-    kinds = [(type(part), part.astext()) for part in parts]
-    assert kinds == [
-        (nodes.literal, "tf.add"),
-        (nodes.Text, " gives a tensor of "),
-        (nodes.literal, "int32"),
-    ]
+    assert "versions.json: can't be read: " in build(root)[1]
 
 
 PICTURE = v4.new_output("display_data", data={"image/png": ""})

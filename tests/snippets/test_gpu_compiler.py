@@ -34,7 +34,6 @@ def wheels():
     ("jax", "version", "names"),
     [
         ("0.10.2", "0.10.2", ["jax-cuda12-plugin", "jax-cuda12-pjrt"]),
-        ("0.11.0", "0.11.0", ["jax-cuda12-plugin", "jax-cuda12-pjrt"]),
         (
             "0.7.2",
             "0.10.2",
@@ -205,16 +204,6 @@ answer = compile_step_for("T4", model, *spread).collectives
     assert sums == {"all-reduce": 64 * 64 * 4 + 4}  # and the loss
 
 
-def test_a_started_collective_counts_its_results_alone(ask):
-    text = (
-        "  %g = (f32[4]{0}, f32[32]{0}) all-gather-start(%x), dimensions={0}\n"
-        "  %r = f32[8]{0} all-reduce-start(%y), to_apply=%add\n"
-    )
-    assert ask(
-        f"p = Program.__new__(Program); p.text = {text!r}; answer = p.collectives"
-    ) == {"all-gather": 128, "all-reduce": 32}
-
-
 @pytest.mark.parametrize(
     ("source", "message"),
     [
@@ -227,10 +216,6 @@ def test_a_started_collective_counts_its_results_alone(ask):
             "ValueError: compile the model first: model.compile(optimizer, loss)",
         ),
         (
-            "compile_step_for('T4', 'a model', *batch)",
-            "ValueError: compile the model first",
-        ),
-        (
             "compile_step_for('T4', model, array(16, 60), array(16, 64))",
             "ValueError: the model does not take a batch of (16, 60), (16, 64): ",
         ),
@@ -240,12 +225,6 @@ def test_a_started_collective_counts_its_results_alone(ask):
             "layers = keras.layers.Reshape((8, 8)), of, keras.layers.Flatten()\n"
             "compile_step_for('T4', model_of(*layers), *batch)",
             "Refused: T4: Unsupported algorithm on the current device(s): ALG_DOT_BF16",
-        ),
-        (
-            "from unittest import mock\n"
-            "with mock.patch.object(keras.backend, 'backend', lambda: 'torch'):\n"
-            "    compile_step_for('T4', model, *batch)",
-            "RuntimeError: Keras runs on torch here, and XLA is asked through JAX",
         ),
     ],
 )

@@ -75,17 +75,12 @@ def run(shell, cell):
 def test_process_relays_what_the_cell_prints(shell):
     printed, error = run(
         shell,
-        "%%process\nimport sys\nprint('to stdout')\n"
-        "print('to stderr', file=sys.stderr)",
+        "%%process\nimport os, sys\nprint('to stdout')\n"
+        "print('to stderr', file=sys.stderr)\nos.write(2, b'I0000 logged by C++')",
     )
     assert error is None
     assert printed.stdout == "to stdout\n"
     assert printed.stderr == "to stderr\n"
-
-
-def test_what_cpp_code_logs_is_kept_from_the_reader(shell):
-    printed, _ = run(shell, "%%process\nimport os\nos.write(2, b'I0000 hello')")
-    assert (printed.stdout, printed.stderr) == ("", "")
 
 
 def test_a_process_is_fresh_and_its_names_stay_in_it(shell):
@@ -112,29 +107,13 @@ def test_the_environment_of_the_line_is_set_in_the_child_only(shell, monkeypatch
     assert "XLA_FLAGS" not in os.environ and "EMPTY" not in os.environ
 
 
-def test_keras_does_without_slow_packages_and_the_cell_has_them(run_process, tmp_path):
-    for name in ("matplotlib", "sklearn"):
-        (tmp_path / f"{name}.py").write_text("")
-    (tmp_path / "keras.py").write_text(
-        "import importlib.util\nimport sys\n"
-        "assert importlib.util.find_spec('sklearn')\n"
-        "try:\n    import matplotlib\nexcept ImportError:\n    Model = None\n"
-    )
-    source = "import keras, sklearn, matplotlib, sys\nprint(keras.Model, sys.argv[1:])"
-    result = run_process(source, PYTHONPATH=str(tmp_path))
-    assert (result.stdout, result.stderr) == ("None []\n", "")
-
-
 @pytest.mark.parametrize(
     ("line", "word"),
     [
         ("KERAS_BACKEND", "KERAS_BACKEND"),
-        ("KERAS_BACKEND = jax", "KERAS_BACKEND"),
         ("A=1 =2", "=2"),
         ("timeout=soon", "timeout=soon"),
-        ("timeout=", "timeout="),
         ("timeout=-1", "timeout=-1"),
-        ("timeout=inf", "timeout=inf"),
     ],
 )
 def test_a_bad_word_on_the_line_is_named_with_the_form_wanted(shell, line, word):
@@ -168,17 +147,11 @@ def test_an_error_in_the_cell_is_raised_with_the_lines_of_the_cell_only(shell):
     ("source", "message"),
     [
         ("def", "SyntaxError: invalid syntax"),
-        ("raise ValueError('one\\ntwo')", "two"),
-        ("import sys; sys.exit('gave up')", "gave up"),
         ("import sys; sys.exit(3)", "the process died: exit status 3"),
         ("import os; os.abort()", "the process died: exit status -6"),
         (
             "import os; os.write(2, b'F0000 Check failed: x\\n'); os.abort()",
             "the process died: F0000 Check failed: x",
-        ),
-        (
-            "import os, sys; print('a warning', file=sys.stderr); os.abort()",
-            "the process died: exit status -6",
         ),
     ],
 )
@@ -626,20 +599,8 @@ def test_functions_take_turns(stopwatch, clock):
     [
         (0.1, 2.0, 2 + 9, ""),
         (
-            0.5,
-            2.0,
-            2 + 4,
-            "Measured less: 4 of 9 samples, because a call takes 0.5 s\n",
-        ),
-        (
             1.5,
             2.0,
-            2 + 1,
-            "Measured less: 1 of 9 samples, because a call takes 1.5 s\n",
-        ),
-        (
-            1.5,
-            1.5,
             2 + 1,
             "Measured less: 1 of 9 samples, because a call takes 1.5 s\n",
         ),
@@ -664,9 +625,8 @@ def test_a_measurement_keeps_to_its_budget_and_says_so(
         ([1.0, 1.1, 1.2, 1.1], False, True),
         ([1.0, 1.0, 3.0, 3.0], None, None),
         ([5.0, 5.0], None, None),
-        ([5.0], None, None),
     ],
-    ids=["clearly more", "clearly less", "noisy", "two samples", "one sample"],
+    ids=["clearly more", "clearly less", "noisy", "two samples"],
 )
 def test_a_ratio_decides_where_its_spread_leaves_no_doubt(
     stopwatch, capsys, slow, more, less
@@ -678,13 +638,6 @@ def test_a_ratio_decides_where_its_spread_leaves_no_doubt(
         assert answer is (expected is not False)
         told = said.startswith("Not checked: too slow or noisy here to tell from 2 (")
         assert told == (expected is None), said
-
-
-def test_a_ratio_takes_the_samples_of_timings_pair_by_pair(stopwatch):
-    samples = [1.0, 9.0, 1.0, 9.0]  # a disturbance that hits both
-    slow = stopwatch["timing_of"](1.0, [3 * x for x in samples])
-    fast = stopwatch["timing_of"](1.0, samples)
-    assert stopwatch["Ratio"](slow, fast).high == pytest.approx(3.0)
 
 
 def test_not_checked_says_why_in_one_line(stopwatch, capsys):

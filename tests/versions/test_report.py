@@ -1,14 +1,12 @@
 """The report that a run of the notebooks leaves, and what it prints."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import notebook_factory as factory
 import pytest
 
 from tools.checks.summary import Summary
-from tools.model import chapters, claims_file, outcomes
+from tools.model import chapters, claims_file, files, outcomes
 
 
 @pytest.fixture
@@ -35,7 +33,7 @@ def ran(house):
 
 def test_a_run_leaves_its_claims_with_the_versions(ran):
     house, _ = ran
-    report = claims_file.read(house / claims_file.REPORT)
+    report = files.read_json(house / claims_file.REPORT, "")
     assert {"date", "python", "versions"} < report.keys()
     (claim,) = report["claims"]
     assert claim["label"] == "5.1"

@@ -6,8 +6,6 @@ an empty folder, a cell that stops its kernel stops its notebook alone, and a cl
 cases, so that the summary, the XML of a run and what reads it agree.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -129,7 +127,7 @@ class Notebook(IPyNbFile):
 
     stopped = ""  # why no further cell runs
 
-    def collect(self) -> Iterator[Cell]:
+    def collect(self) -> Iterator[IPyNbCell]:
         """The code cells."""
         for cell in super().collect():
             yield Cell.from_parent(

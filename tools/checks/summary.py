@@ -1,7 +1,5 @@
 """The summary that ends a run of the notebooks: what held, broke, was not checked."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import datetime
@@ -11,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import installed
+from tools import machine
 from tools.model import chapters, claims_file, files, outcomes
 from tools.model.errors import UserError
 
@@ -83,7 +81,7 @@ class Summary:
             lines,
             date=datetime.datetime.now(datetime.UTC).date().isoformat(),
             python=platform.python_version(),
-            versions=installed.versions(),
+            versions=machine.versions(),
         )
         files.write_text(report, text)
 

@@ -1,7 +1,5 @@
 """The repository's address: it stands in `_config.yml`, all links follow from it."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import re
@@ -103,9 +101,7 @@ def set_address(root: Path, url: str, branch: str | None = None) -> Repository:
 @command
 def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     """Show the repository's addresses, or change them."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.model.address", description=main.__doc__
-    )
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--set", metavar="URL", help="the new address, for _config.yml")
     parser.add_argument("--branch", help="with --set: the branch that links point to")
     options = parser.parse_args(argv)

@@ -1,7 +1,5 @@
 """Whether code asserts something that can fail, whichever way it runs."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """What a chapter is: a notebook's file, number, title, claims and outputs."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

@@ -10,19 +10,15 @@ A line has the claim's `id` (the notebook's name and the cell's), its `label`, i
 `not checked`) and the `reason`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
 from tools.model import outcomes
 from tools.model.chapters import ROOT, Chapter, Claim, book
-from tools.model.errors import UserError
 
 STORED = Path("book", "claims.json")
 REPORT = Path("_build", "reports", "claims.json")
-FIELDS = {"id", "label", "page", "sentence", "outcome", "reason"}
 
 
 def line(chapter: Chapter, claim: Claim, outcome: str, reason: str) -> dict[str, str]:
@@ -73,21 +69,3 @@ def claims_text(root: Path = ROOT) -> str:
             outcome = outcomes.UNCHECKED if reason else outcomes.HELD
             lines.append(line(chapter, claim, outcome, reason))
     return text(lines)
-
-
-def read(path: Path) -> dict[str, Any]:
-    """Read such a file.
-
-    Raises:
-        UserError: it is missing, or is no such file.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        whole = all(set(claim) == FIELDS for claim in content["claims"])
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file. Fix: make test") from None
-    except (ValueError, KeyError, TypeError):
-        whole = False
-    if not whole:
-        raise UserError(f"{path}: no file of claims. Fix: remove it, then make test")
-    return content

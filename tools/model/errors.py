@@ -1,7 +1,5 @@
 """The one kind of error that a user of these tools is meant to see."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable

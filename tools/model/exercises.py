@@ -1,7 +1,5 @@
 """The exercises of a chapter: a text with a hint, then the cells of its solution."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,10 +1,14 @@
 """Paths that are given, and files that are written whole or not at all."""
 
-from __future__ import annotations
-
+import contextlib
+import json
 import os
-import tempfile
+import secrets
+import shutil
 from pathlib import Path
+from typing import Any
+
+from tools.model.errors import UserError
 
 DOWNLOADS = Path("_build", "downloads")  # the files that the site offers
 
@@ -23,20 +27,30 @@ def write_text(path: Path, text: str) -> None:
         OSError: it can't be written; its `filename` is the path.
     """
     path = Path(os.path.realpath(path))  # Path.resolve raises where links form a loop
-    temporary = None
+    temporary = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        if path.exists():
+            shutil.copymode(path, temporary)
         temporary.replace(path)
-    except BaseException as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            error.filename = str(path)
+    except OSError as error:
+        error.filename = str(path)
         raise
+    finally:
+        with contextlib.suppress(OSError):  # after a success it is not there
+            temporary.unlink()
+
+
+def read_json(path: Path, fix: str) -> Any:
+    """Read a file that a program of this repository has written.
+
+    Raises:
+        UserError: it is missing, or is no JSON; it says how to `fix` that.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path.name}: can't be read: {error}. Fix: {fix}") from None
 
 
 def size_in_words(path: Path) -> str:

@@ -5,8 +5,6 @@ A claim *held*, is *broken*, or was *not checked*. `not_checked` and `measure_in
 machine, so no comparison of outputs sees them.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 
@@ -38,14 +36,11 @@ def without_remarks(
 ) -> list[nbformat.NotebookNode]:
     """The outputs without such lines, and without streams that held nothing else."""
     kept = []
-    for output in outputs:
+    for output in copy.deepcopy(outputs):
         if output.output_type == "stream":
             lines = output.text.splitlines(keepends=True)
-            text = "".join(line for line in lines if not line.startswith(REMARKS))
-            if text != output.text:
-                output = copy.deepcopy(output)
-                output.text = text
-            if lines and not text:
+            output.text = "".join(x for x in lines if not x.startswith(REMARKS))
+            if lines and not output.text:
                 continue
         kept.append(output)
     return kept

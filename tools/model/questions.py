@@ -8,8 +8,6 @@ a claim   maybe some cells later, asserts it: below its sentence stands a line
           `# Answer:` with the right option
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterator
@@ -58,30 +56,22 @@ def in_italics(paragraph: Token) -> str:
 
 def asked(source: str) -> Iterator[str]:
     """The questions of a text: what stands in italics and ends with a question mark."""
-    for token in tokens(source):
-        children, parts = token.children or [], None
-        for child in children:
-            if child.type == "em_open":
-                parts = []
-            elif child.type == "em_close" and parts is not None:
-                text = "".join(parts).strip()
-                parts = None
-                if text.endswith("?"):
-                    yield text
-            elif parts is not None:
-                parts.append(child.content or " ")
+    html = MarkdownIt("commonmark").enable("table").render(source)
+    for text in re.findall(r"<em>(.*?)</em>", html, re.DOTALL):
+        if text.endswith("?"):
+            yield re.sub(r"<.*?>", "", text)
 
 
 def last_question(source: str) -> tuple[str, list[str]]:
     """The question and the options at the end of a text; empty where there is none."""
-    found = tokens(source)
-    if not found or found[-1].type != "bullet_list_close":
+    parts = tokens(source)
+    if not parts or parts[-1].type != "bullet_list_close":
         return "", []
-    start = max(i for i, x in enumerate(found) if x.type == "bullet_list_open")
-    options = [x.content for x in found[start:] if x.type == "inline"]
-    if start < 3 or found[start - 2].type != "inline":
+    start = max(i for i, x in enumerate(parts) if x.type == "bullet_list_open")
+    options = [x.content for x in parts[start:] if x.type == "inline"]
+    if start < 3 or parts[start - 2].type != "inline":
         return "", options
-    return in_italics(found[start - 2]), options
+    return in_italics(parts[start - 2]), options
 
 
 def question(cells: list[nbformat.NotebookNode], predict: int) -> Question:
@@ -147,7 +137,7 @@ def unanswered(notebook: nbformat.NotebookNode) -> Iterator[tuple[int, str]]:
     cells = notebook.cells
     for index, cell in enumerate(cells):
         if cell.cell_type == "markdown":
-            found = list(asked(cell.source))
+            texts = list(asked(cell.source))
             if any(PREDICT in chapters.tags(below) for below in cells[index + 1 :][:1]):
-                found = found[:-1]  # the last is that cell's
-            yield from ((index, text) for text in found)
+                texts = texts[:-1]  # the last is that cell's
+            yield from ((index, text) for text in texts)

@@ -1,7 +1,5 @@
 """The form of a chapter: what every notebook has, and what no notebook may have."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import json
@@ -167,7 +165,7 @@ def canonical(chapter: Chapter) -> Iterator[Problem]:
     """The file's text is the canonical one."""
     text = chapter.path.read_text(encoding="utf-8")
     if text != normalise.dumps(chapter.notebook):
-        yield None, "not in canonical form", "python -m tools.notebooks.form --fix"
+        yield None, "not in canonical form", "make sync"
 
 
 def executed(chapter: Chapter) -> Iterator[Problem]:
@@ -295,29 +293,12 @@ def book_problems(root: Path = ROOT) -> Iterator[str]:
     yield from unlisted(root)
 
 
-def fix(root: Path = ROOT) -> Iterator[str]:
-    """Write every notebook in canonical form; the names of those that changed."""
-    for path in chapters.chapter_paths(root):
-        notebook = chapters.read(path)
-        if path.read_text(encoding="utf-8") != normalise.dumps(notebook):
-            normalise.write(path, notebook)
-            yield path.name
-
-
 @command
 def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     """Check the form of the chapters and that `_toc.yml` lists them all."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.notebooks.form", description=main.__doc__
-    )
-    parser.add_argument(
-        "--fix", action="store_true", help="first write the canonical form"
-    )
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--toc", action="store_true", help="only check _toc.yml")
     options = parser.parse_args(argv)
-    if options.fix:
-        for changed in fix(root):
-            print(f"{changed}: written in canonical form")
     messages = list(unlisted(root) if options.toc else book_problems(root))
     print(*messages, sep="\n", end="\n" if messages else "")
     return int(bool(messages))

@@ -1,7 +1,5 @@
 """The canonical form of a notebook: a diff shows only what an author changed."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Execute notebooks and store their outputs, with the versions they were made with."""
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import os
@@ -21,8 +19,7 @@ from nbclient.exceptions import (
     DeadKernelError,
 )
 
-from tools import installed
-from tools.machine import cores
+from tools import machine
 from tools.model import address, chapters
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError, command
@@ -36,17 +33,11 @@ TIMEOUT = 60  # seconds for one cell
 
 
 class ThisPython(KernelSpecManager):
-    """Finds one kernel: the Python that runs this program, or the one that is named."""
-
-    def __init__(self, python: str = "") -> None:
-        super().__init__()
-        self.python = python or sys.executable
+    """Finds one kernel: the Python that runs this program."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         """The same kernel for every name."""
-        kernel = get_kernel_dict()
-        kernel["argv"][0] = self.python
-        return self.kernel_spec_class(resource_dir=RESOURCES, **kernel)
+        return self.kernel_spec_class(resource_dir=RESOURCES, **get_kernel_dict())
 
 
 def find(wanted: str, root: Path = ROOT) -> list[Path]:
@@ -125,11 +116,12 @@ def _execute_cell(client: NotebookClient, path: Path, index: int) -> None:
 
 def provenance() -> dict:
     """What the outputs were made with: date, Python, platform, packages."""
+    system = f"{platform.system()} {platform.machine()}, {machine.cores()} cores"
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}, {cores()} cores",
-        "packages": installed.versions(),
+        "platform": system,
+        "packages": machine.versions(),
     }
 
 
@@ -154,9 +146,7 @@ def refresh(path: Path, root: Path = ROOT) -> int:
 @command
 def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     """Execute notebooks and store their outputs; one that fails keeps its file."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.notebooks.refresh", description=main.__doc__
-    )
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("notebook", nargs="?", default="", help="a number, or a word")
     wanted = parser.parse_args(argv).notebook
     address.repository(root)  # an error there is said once, not for each notebook

@@ -1,7 +1,5 @@
 """Copy into notebooks and prose what stands elsewhere: snippets, addresses, claims."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from pathlib import Path
@@ -52,21 +50,20 @@ def insert_snippets(source: str, place: str, root: Path = ROOT) -> str:
     Raises:
         UserError: a snippet does not exist, or a block has no end.
     """
-    snippets = {f"snippets/{path.name}": path for path in root.glob("snippets/*.py")}
 
     def filled(block: re.Match[str]) -> str:
         name = block["name"]
-        if name not in snippets:
-            names = ", ".join(sorted(snippets))
+        path = root / name
+        if path.parent != root / "snippets" or not path.is_file():
             raise UserError(
-                f"{place}: there is no snippet {name}. Fix: name one of {names}."
+                f"{place}: there is no snippet {name}. Fix: name one of snippets/."
             )
         if START in block["body"] or not block[0].endswith(END):
             raise UserError(
                 f"{place}: the block of {name} has no end. "
                 f"Fix: write the line `{END}` below it."
             )
-        text = snippets[name].read_text(encoding="utf-8").rstrip("\n")
+        text = path.read_text(encoding="utf-8").rstrip("\n")
         return f"{START} {name}\n{text}\n{END}"
 
     return BLOCK.sub(filled, source)
@@ -131,11 +128,11 @@ def _with_colab_line(source: str, repository: Repository, path: Path) -> str:
 
 
 def sync(root: Path = ROOT, check: bool = False) -> list[str]:
-    """Bring all copies up to date.
+    """Bring all copies up to date, and chapters into their canonical form.
 
     Args:
         root: the repository's folder.
-        check: only report.
+        check: only report, and leave the form to the check of the form.
 
     Returns:
         One message for each place that was out of date.
@@ -156,8 +153,11 @@ def sync(root: Path = ROOT, check: bool = False) -> list[str]:
             notebook, reasons = synced_notebook(
                 path, chapters.read(path), repository, root
             )
+            canonical = normalise.dumps(notebook)
+            if not reasons and not check and stored != canonical:
+                reasons = [f"{path.name}: is not in canonical form"]
             stale += reasons
-            text = normalise.dumps(notebook) if reasons else stored
+            text = canonical if reasons else stored
         addressed = text
         for old in cited - {repository} | old_addresses(stored, repository):
             addressed = readdress(addressed, old, repository)
@@ -178,9 +178,7 @@ def sync(root: Path = ROOT, check: bool = False) -> list[str]:
 @command
 def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
     """Copy snippets, addresses and lists of claims to where they are shown."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.notebooks.sync", description=main.__doc__
-    )
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument(
         "--check", action="store_true", help="only report, change nothing"
     )

@@ -1,7 +1,5 @@
 """The command line: `python -m tools.paper pdf`, `epub` or `zip`."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

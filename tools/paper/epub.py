@@ -1,7 +1,5 @@
 """The book as an EPUB: Sphinx's own builder, with the site's settings and pages."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from pathlib import Path

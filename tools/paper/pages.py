@@ -4,8 +4,6 @@ Folds are open, buttons and fields are gone. The pages of the class are worked o
 notebooks, and the calculators need a browser: links lead to them on the web.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The book as one PDF on A4: the pages of the site, joined and printed by Chromium."""
 
-from __future__ import annotations
-
 import datetime
 import html
 import posixpath

@@ -1,7 +1,5 @@
 """The site, to read without a network, and all notebooks, each as a zip."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Iterable

@@ -4,16 +4,13 @@ It takes half an hour on two cores and writes `results/compiled-plan.json`. Noth
 written before all cases are answered.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 
 from snippets.compiler_wheels import compiler_variables, compiler_wheels
-from tools.installed import versions
-from tools.machine import processor
+from tools.machine import processor, versions
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError, command
 from tools.plan import compiler, engines, record

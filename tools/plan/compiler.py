@@ -1,7 +1,5 @@
 """Ask the cards' compilers, in a process of its own for each model."""
 
-from __future__ import annotations
-
 import dataclasses
 
 FIGURES = ("capability", "memory", "bandwidth", "rates", "sources")

@@ -1,7 +1,5 @@
 """A process for a backend, its device, and the precision of its products."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import re

@@ -1,11 +1,9 @@
 """The three models in Keras, compiled for training."""
 
-from __future__ import annotations
-
 import keras
 from keras import layers
 
-from tools.plan.sizes import Conv, Mlp, Size
+from tools.plan.sizes import Conv, Mlp, Size, inputs_shape
 
 
 class Position(layers.Layer):
@@ -23,7 +21,7 @@ class Position(layers.Layer):
 def build(size: Size) -> keras.Model:
     """The model of a size, uncompiled: it returns logits in float32."""
     dtype = "float32" if isinstance(size, (Mlp, Conv)) else "int32"
-    inputs = x = keras.Input(size.inputs_shape, dtype=dtype)
+    inputs = x = keras.Input(inputs_shape(size), dtype=dtype)
     if isinstance(size, Mlp):
         for _ in range(size.layers):
             x = layers.Dense(size.width, "relu")(x)

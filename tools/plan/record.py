@@ -4,8 +4,6 @@ For a plan no card is needed: XLA compiles for it here (chapter 17). It can't kn
 times, so none is stored but a bound: no step is faster than the roofline lets it be.
 """
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import json
@@ -22,7 +20,6 @@ from tools.plan.sizes import BATCHES
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).with_name("results")
 PLAN = "compiled-plan.json"  # the one file there that is of no device
-PARTIAL = ".partial.json"  # how the name of an unfinished file of a device ends
 # Whose rate bounds the products of a policy, the fastest first.
 RATES = {
     "float32": ("tf32", "float32"),
@@ -30,9 +27,6 @@ RATES = {
     "mixed_bfloat16": ("bfloat16",),
 }
 CASE = ("model", "size", "precision", "batch", "card")
-
-
-# --- what is asked -------------------------------------------------------------------
 
 
 def suitable(card: dict) -> str:
@@ -68,9 +62,6 @@ def cases(cards: dict[str, dict]) -> Iterator[dict]:
 def key(case: dict) -> tuple:
     """What tells a case from the others."""
     return tuple(case[name] for name in CASE)
-
-
-# --- the bound -----------------------------------------------------------------------
 
 
 def bound(
@@ -111,9 +102,6 @@ def complete(case: dict, answer: dict, cards: dict[str, dict]) -> dict:
     }
 
 
-# --- where a record comes from -------------------------------------------------------
-
-
 def output(*words: str) -> str:
     """What a program prints; nothing if it is not there or fails."""
     if shutil.which(words[0]) is None:
@@ -122,28 +110,25 @@ def output(*words: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def provenance(called: str, packages: dict[str, str], commit: str = "") -> dict:
+def provenance(called: str, packages: dict[str, str]) -> dict:
     """What a record needs to be worth something later.
 
     Args:
         called: the command that makes the record.
         packages: the versions of those that it is about.
-        commit: what is checked out, where there is no git to ask. Of a clone in which
-            files differ from it, "+changes" is kept as well.
 
     Raises:
-        UserError: there is no repository and no commit is given.
+        UserError: this is no clone of the repository.
     """
-    if not commit:
-        commit = output("git", "rev-parse", "HEAD")
-        programs = ("snippets", "tools", ":!tools/plan/results")
-        if output("git", "status", "--porcelain", "--", *programs):
-            commit += "+changes"
+    commit = output("git", "rev-parse", "HEAD")
     if not commit:
         raise UserError(
             "no commit is known here, and a record without one is worthless later. "
-            "Fix: run in a clone with git, or give --commit SHA"
+            "Fix: run in a clone with git"
         )
+    programs = ("snippets", "tools", ":!tools/plan/results")
+    if output("git", "status", "--porcelain", "--", *programs):
+        commit += "+changes"
     return {
         "date": datetime.date.today().isoformat(),
         "commit": commit,
@@ -152,9 +137,6 @@ def provenance(called: str, packages: dict[str, str], commit: str = "") -> dict:
         "python": platform.python_version(),
         "packages": packages,
     }
-
-
-# --- files ---------------------------------------------------------------------------
 
 
 def write(path: Path, content: dict) -> None:
@@ -171,37 +153,22 @@ def parse(path: Path, schema: str, again: str) -> dict:
     """
     import jsonschema  # a machine that only measures may lack it
 
-    fix = f"Fix: make it again with `{again}`, and edit nothing in it"
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path.name}: can't be read: {error}. {fix}") from None
+    fix = f"make it again with `{again}`, and edit nothing in it"
+    content = files.read_json(path, fix)
     rules = json.loads(Path(__file__).with_name(schema).read_text(encoding="utf-8"))
     for error in jsonschema.Draft202012Validator(rules).iter_errors(content):
         place = "/".join(map(str, error.absolute_path)) or "the top"
-        raise UserError(f"{path.name}: at {place}: {error.message[:200]}. {fix}")
+        raise UserError(f"{path.name}: at {place}: {error.message[:200]}. Fix: {fix}")
     return content
 
 
 def load_plan(folder: Path = FOLDER) -> dict:
-    """Read the compiler's plan and check that its sums and bounds follow.
+    """Read the compiler's plan.
 
     Raises:
         UserError: it can't be read, is invalid or has no provenance.
     """
-    again = "make measure ARGS=--compiler"
-    plan = parse(folder / PLAN, "schema-compiled.json", again)
-    for number, found in enumerate(plan["plans"]):
-        if found["status"] != "planned":
-            continue
-        case = {name: found[name] for name in CASE}
-        *pieces, total = found["memory"].values()
-        if sum(pieces) != total or complete(case, found, plan["cards"]) != found:
-            raise UserError(
-                f"{PLAN}: at plans/{number}: sums or bounds do not follow from the "
-                f"rest. Fix: ask again with `{again}`, and edit nothing in the file"
-            )
-    return plan
+    return parse(folder / PLAN, "schema-compiled.json", "make measure ARGS=--compiler")
 
 
 def load_devices(folder: Path = FOLDER) -> list[dict]:
@@ -210,9 +177,8 @@ def load_devices(folder: Path = FOLDER) -> list[dict]:
     Raises:
         UserError: a file can't be read, is invalid or has no provenance.
     """
-    names = sorted(path.name for path in folder.glob("*.json"))
-    paths = [folder / x for x in names if x != PLAN and not x.endswith(PARTIAL)]
-    found = [parse(path, "schema-measured.json", "make measure") for path in paths]
+    paths = [path for path in sorted(folder.glob("*.json")) if path.name != PLAN]
+    records = [parse(path, "schema-measured.json", "make measure") for path in paths]
     return sorted(
-        found, key=lambda x: (x["device"]["kind"] != "cpu", x["device"]["name"])
+        records, key=lambda x: (x["device"]["kind"] != "cpu", x["device"]["name"])
     )

@@ -1,7 +1,5 @@
 """The three models of the page: their sizes and their data."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -16,11 +14,6 @@ class Mlp:
     layers: int
     classes: int
 
-    @property
-    def inputs_shape(self) -> tuple[int, ...]:
-        """The shape of one sample."""
-        return (self.inputs,)
-
 
 @dataclasses.dataclass(frozen=True)
 class Conv:
@@ -33,11 +26,6 @@ class Conv:
     filters: tuple[int, ...]
     classes: int
 
-    @property
-    def inputs_shape(self) -> tuple[int, ...]:
-        """The shape of one sample."""
-        return (self.side, self.side, 3)
-
 
 @dataclasses.dataclass(frozen=True)
 class Transformer:
@@ -48,11 +36,6 @@ class Transformer:
     width: int
     layers: int
     heads: int
-
-    @property
-    def inputs_shape(self) -> tuple[int, ...]:
-        """The shape of one sample: token numbers."""
-        return (self.length,)
 
 
 Size = Mlp | Conv | Transformer
@@ -81,15 +64,24 @@ BATCHES = {
 }
 
 
+def inputs_shape(size: Size) -> tuple[int, ...]:
+    """The shape of one sample: numbers, pixels, or the tokens of a text."""
+    if isinstance(size, Mlp):
+        return (size.inputs,)
+    if isinstance(size, Conv):
+        return (size.side, size.side, 3)
+    return (size.length,)
+
+
 def batch_of(size: Size, batch: int) -> tuple[np.ndarray, np.ndarray]:
     """Make one batch of data.
 
     Returns:
-        Inputs of shape (batch, *size.inputs_shape): float32, or int32 token numbers;
+        Inputs of shape (batch, *inputs_shape(size)): float32, or int32 token numbers;
         and labels: int32 of shape (batch,), or (batch, length) for a transformer.
     """
     rng = np.random.default_rng(0)
-    shape = (batch, *size.inputs_shape)
+    shape = (batch, *inputs_shape(size))
     if isinstance(size, Transformer):
         tokens = rng.integers(0, size.vocabulary, shape, dtype="int32")
         return tokens, np.roll(tokens, -1, axis=1)

@@ -7,15 +7,13 @@ its versions and then this program, which takes the run's report. A run of some 
 replaces what is known of these, if the others were run with the same versions.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from tools.model import claims_file, outcomes
+from tools.model import claims_file, files, outcomes
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError, command
 from tools.versions import record
@@ -86,7 +84,7 @@ def keep(name: str, root: Path = ROOT) -> dict[str, Any]:
     sets = {one.name: one for one in record.sets(root)}
     if name not in sets:
         raise UserError(f"there is no set {name!r}. Fix: name one of {', '.join(sets)}")
-    report = claims_file.read(root / claims_file.REPORT)
+    report = files.read_json(root / claims_file.REPORT, "make test")
     pins = dict(PIN.findall((root / f"constraints/{name}.txt").read_text("utf-8")))
     run = of_report(report, pins)
     python = sets[name].python
@@ -109,9 +107,7 @@ def keep(name: str, root: Path = ROOT) -> dict[str, Any]:
 @command
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     """Record the last run of the claims as that of a set of versions."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.versions", description=main.__doc__
-    )
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("set", help=f"a name in {record.SETS}")
     run = keep(parser.parse_args(arguments).set, root)
     broken = [x for x in run["not_held"] if x["outcome"] == outcomes.BROKEN]

@@ -8,8 +8,6 @@ set that was run the `date`, the `python` and the `versions` of the engines; in
 claim is known by its sentence: one whose words were mended since has not been tried.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json
@@ -25,7 +23,6 @@ SETS = Path("constraints", "sets.yml")
 RECORD = Path("book", "versions.json")
 ABOUT = "Written by `make versions`. Edit nothing."
 NOT_TRIED = "not tried"
-FIELDS = {"date", "python", "versions", "stand_ins", "held", "not_held"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,16 +88,7 @@ def load(root: Path = ROOT) -> dict[str, dict]:
     path = root / RECORD
     if not path.exists():
         return {}
-    try:
-        runs = json.loads(path.read_text(encoding="utf-8"))["sets"]
-        whole = all(run.keys() == FIELDS for run in runs.values())
-    except (ValueError, KeyError, TypeError, AttributeError):
-        whole = False
-    if not whole:
-        raise UserError(
-            f"{RECORD}: not what make versions writes. Fix: git checkout -- {RECORD}"
-        )
-    return runs
+    return files.read_json(path, f"git checkout -- {RECORD}")["sets"]
 
 
 def save(runs: dict[str, dict], root: Path = ROOT) -> None:

@@ -1,7 +1,5 @@
 """Let Sphinx read pages on all cores."""
 
-from __future__ import annotations
-
 from sphinx.application import Sphinx
 
 

@@ -5,8 +5,6 @@ stand in a file beside the page. `calculators.js`, which only pages with a calcu
 load, works out the result. The figures of cards and links stand in the page, as JSON.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re

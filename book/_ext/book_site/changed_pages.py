@@ -4,8 +4,6 @@ Sphinx writes the pages that it reads anew. But every page's menu shows the titl
 all, links show headings of other pages, and the sitemap names every page.
 """
 
-from __future__ import annotations
-
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx_sitemap import add_html_link
@@ -21,6 +19,8 @@ def pages_to_write(app: Sphinx, env: BuildEnvironment) -> list[str]:
 
 def name_all_pages(app: Sphinx, env: BuildEnvironment) -> None:
     """Name every page in the sitemap, whether or not this build writes it."""
+    if app.builder.name != "html":  # an EPUB has none
+        return
     for page in sorted(env.found_docs):
         add_html_link(app, page, "", {}, None)
     app.config.sitemap_excludes = ["*"]  # or those that are written stand there twice

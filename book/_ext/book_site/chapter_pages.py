@@ -14,8 +14,6 @@
 An assignment's page has the last and the folded cells of it.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from pathlib import Path

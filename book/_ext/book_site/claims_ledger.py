@@ -6,8 +6,6 @@ that its verified run could not check is marked, with the reason. A table and ma
 with which versions the claims held, from `book/versions.json`.
 """
 
-from __future__ import annotations
-
 import datetime
 
 from docutils import nodes
@@ -17,10 +15,10 @@ from sphinx.util.docutils import SphinxDirective
 from book_site import version_marks
 from book_site.chapter_pages import site_chapters
 from book_site.markup import link, section, sentence_nodes
+from book_site.words import date_in_words, joined, plural
 from tools.model import chapters, outcomes
 from tools.model.chapters import KINDS, Chapter, Claim
 from tools.model.claims_file import why_not_checked
-from tools.model.words import date_in_words, joined, plural
 from tools.versions.record import VersionSet
 
 HEAD = (

@@ -13,8 +13,6 @@ The directive `corrections` reads corrections.yml beside the page: a list of ent
 What is wrong with an entry stops the build and is named.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -22,7 +20,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from book_site.proved_list import Proved, ProvedList, wrong_fields
-from tools.model.words import date_in_words
+from book_site.words import date_in_words
 
 
 def readable(date: str) -> str:

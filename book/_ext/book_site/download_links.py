@@ -4,8 +4,6 @@ A site that is built while files lie in `_build/downloads` holds them and links 
 any other says how to make them.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

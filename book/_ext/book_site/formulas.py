@@ -5,8 +5,6 @@ converted stops the build and is named. `book/_static/vendor/latin-modern-math` 
 the font, and `characters.txt` beside it what is in that font.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The welcome page at the address of the site itself, without a redirect."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from pathlib import Path

@@ -11,8 +11,6 @@ written in a notebook.
   the output of its cell to its claim, has the class `guess-answer`.
 """
 
-from __future__ import annotations
-
 import html
 import re
 

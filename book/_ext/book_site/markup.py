@@ -1,7 +1,5 @@
 """Pieces of a page as docutils' nodes: sentences, links, sections, notebooks' cells."""
 
-from __future__ import annotations
-
 import re
 
 from docutils import nodes

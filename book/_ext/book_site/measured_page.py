@@ -4,8 +4,6 @@ The directive `measured` takes the name of a table, one of `PLAN` or `MEASURED`.
 tables are made of the files in `tools/plan/results`; an invalid one stops the build.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import statistics
@@ -18,8 +16,8 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
+from book_site.words import date_in_words
 from tools.model.errors import UserError
-from tools.model.words import date_in_words
 from tools.plan import record
 from tools.plan.sizes import BATCHES, SIZES
 

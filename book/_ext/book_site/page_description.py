@@ -3,8 +3,6 @@
 sphinxext-opengraph would begin with the link to Colab and a chapter's running time.
 """
 
-from __future__ import annotations
-
 import html
 import itertools
 import textwrap

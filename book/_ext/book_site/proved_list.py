@@ -6,8 +6,6 @@ the sentence of the claim begins; the other fields are the directive's own. An e
 that is incomplete, or whose claim is not there, stops the build and is named.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path

@@ -7,8 +7,6 @@
 - Its style sheets are one, which holds what some page or script can use.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable, Iterable

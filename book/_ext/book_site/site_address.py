@@ -7,8 +7,6 @@ book, `{{ run_here }}`, the one that opens a chapter on the reader's machine, an
 `{{ measure_on_colab }}`, those that measure a machine of Colab.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import urlsplit
 

@@ -13,8 +13,6 @@ claim, so that it can't drift from what the libraries really say. What is wrong 
 entry stops the build and is named.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import ClassVar

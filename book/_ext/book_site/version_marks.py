@@ -5,18 +5,16 @@ versions and marks behind each claim; a chapter gets a note in the margin beside
 that is broken with a set.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
+from book_site.words import joined
 from tools.model import outcomes
 from tools.model.chapters import Claim
 from tools.model.errors import UserError
-from tools.model.words import joined
 from tools.versions import record
 from tools.versions.record import VersionSet
 

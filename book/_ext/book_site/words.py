@@ -1,7 +1,5 @@
 """Dates, numbers and lists in the words of a sentence."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable
 
