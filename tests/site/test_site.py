@@ -44,6 +44,9 @@ DISTORTED = """all => all.map((picture) => {
   const stated = picture.getAttribute("width") / picture.getAttribute("height");
   return width / height / stated - 1;
 }).filter((change) => Math.abs(change) > 0.02)"""
+CUT_OFF = """() => [...document.querySelectorAll(".bd-article .cell pre")]
+  .filter((box) => box.clientWidth && box.scrollWidth > box.clientWidth + 1)
+  .map((box) => box.textContent.slice(0, 60))"""
 LOOKED_AT = (MODEL, "book/welcome.html", "book/what-will-it-take.html")
 
 
@@ -103,6 +106,9 @@ def test_a_page_is_accessible_in_both_themes(reader, base, page):
         assert not violations(reader.tab), theme
         if page == MODEL:  # folds and answers, too
             reader.tab.evaluate(OPEN_ALL)
+    if page in CHAPTERS:
+        reader.tab.evaluate(OPEN_ALL)
+        assert not reader.tab.evaluate(CUT_OFF)
 
 
 def test_a_chapter_is_light(reader, base):
