@@ -83,7 +83,8 @@ def test_the_ledger_is_chapter_5s(answer):
     for name, cost in costs.items():
         held = answer("memory", optimizer=name, parameters=2**30, activations=1)
         assert value(held, "Together") == f"{cost} GiB"
-    assert str({"SGD": 8, "momentum": 12, "Lion": 12, "Adam": 16}) in printed(5)
+    for name, size in (("SGD", 8), ("momentum", 12), ("Adam", 16)):
+        assert re.search(rf"{name} +{size} bytes a weight", printed(5))
 
 
 def test_the_first_remedy_that_is_enough_is_named(answer):
