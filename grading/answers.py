@@ -34,7 +34,8 @@ def short(value: object) -> str:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):
-        return f"{SHORT.repr(value.tolist())} of shape {value.shape}"
+        start = value[(slice(SHORT.maxlist + 1),) * value.ndim]  # more is not shown
+        return f"{SHORT.repr(start.tolist())} of shape {value.shape}"
     try:
         return SHORT.repr(value)
     except ValueError:  # Python writes no number of thousands of digits

@@ -121,7 +121,7 @@ class Session:
             WorkerLost: the worker is gone.
         """
         self._resolve = resolve
-        message = self._ask(request, values, seconds, protocol.MAX_TEXT)
+        message = self._ask(request, values, seconds, protocol.MAX_MESSAGE)
         if message.get("missing") is True:
             raise KeyError(request.get("name"))
         if "error" in message:
@@ -238,8 +238,10 @@ class Session:
             self.pipe.settimeout(max(0.001, deadline - time.monotonic()))
             self.pipe.sendall(frame)
             header = self._read(protocol.HEADER.size, deadline)
-            length = protocol.text_length(header, largest)
-            return protocol.unpack(self._read(length, deadline))
+            text, data = protocol.lengths(header, largest)
+            return protocol.unpack(
+                self._read(text, deadline), self._read(data, deadline)
+            )
         except TimeoutError:
             raise self._lost(late, slow=True) from None
         except ConnectionError:

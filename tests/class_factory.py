@@ -115,7 +115,7 @@ PIPE = "import os, sys, json, struct\npipe = int(sys.argv[1])\n"
 
 def frame(text: str) -> str:
     """Code that writes a frame with a JSON text to the protocol's pipe."""
-    return f"text = {text}\nos.write(pipe, struct.pack('>I', len(text)) + text)\n"
+    return f"text = {text}\nos.write(pipe, struct.pack('>II', len(text), 0) + text)\n"
 
 
 def when_asked_for_q3(code: str) -> str:
@@ -348,7 +348,7 @@ ATTACKS = {
         PIPE + "os.write(pipe, os.urandom(1000))", says="broke the protocol"
     ),
     "protocol-oversized": case(
-        PIPE + "os.write(pipe, b'\\xff' * 4)", says="broke the protocol: a text of"
+        PIPE + "os.write(pipe, b'\\xff' * 8)", says="broke the protocol: a text of"
     ),
     "protocol-not-json": case(
         PIPE + frame("b'{' * 1000"), says="broke the protocol: not JSON"
@@ -369,7 +369,7 @@ ATTACKS = {
     ),
     "protocol-half-a-frame": case(
         PIPE
-        + "os.write(pipe, struct.pack('>I', 1000) + b'{')\nimport time\ntime.sleep(99)",
+        + "os.write(pipe, struct.pack('>II', 1000, 0) + b'{')\nimport time\ntime.sleep(99)",
         says="after 6 s",
     ),
     "protocol-closed": case(PIPE + "os.close(pipe)", says="it ended the process"),

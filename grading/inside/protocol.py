@@ -1,7 +1,9 @@
 """The messages between the grader and a worker that runs a student's code.
 
-A message is a frame: four bytes with the length of a JSON text (big-endian), then the
-text of a JSON object. So a frame says how long it is before it is read.
+A message is a frame: the length of a JSON text and the length of the data (four bytes
+each, big-endian), the text of a JSON object, then the data: the bytes of its arrays in
+the order in which the text names their lengths. So a frame says how long it is before
+it is read, and no byte of it is used twice.
 
 Values are plain data: None, bool, int, float, str, bytes, Ellipsis, list, tuple, dict,
 set, and NumPy arrays and scalars of numbers and booleans. What is none of these stays
@@ -17,15 +19,14 @@ This file is copied into the sandbox; it imports nothing of the book.
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import re
 import struct
 import sys
 
-HEADER = struct.Struct(">I")
-MAX_TEXT = 128 * 2**20  # bytes of a message
+HEADER = struct.Struct(">II")
+MAX_MESSAGE = 128 * 2**20  # bytes
 MAX_DIMENSIONS = 16
 MARK = "$"  # the key that tells an encoded value from a plain JSON one
 DTYPE = re.compile(r"[<|]?(?:b1|i[1248]|u[1248]|f[248]|c8|c16)|[<|][SU][0-9]{1,6}")
@@ -60,24 +61,43 @@ class Function(Handle):
 
 def pack(message: dict) -> bytes:
     """The frame of a message whose values are already encoded."""
-    text = json.dumps(message).encode()
-    if len(text) > MAX_TEXT:
+    parts: list[bytes] = []
+
+    def beside(data: bytes) -> int:
+        parts.append(data)
+        return len(data)
+
+    text = json.dumps(message, default=beside).encode()
+    data = b"".join(parts)
+    if len(text) + len(data) > MAX_MESSAGE:
         raise ProtocolError("the message is too large")
-    return HEADER.pack(len(text)) + text
+    return HEADER.pack(len(text), len(data)) + text + data
 
 
-def text_length(header: bytes, largest: int = MAX_TEXT) -> int:
-    """The length of the JSON text that a header announces, in bytes."""
-    (length,) = HEADER.unpack(header)
-    if not 2 <= length <= largest:
-        raise ProtocolError(f"a text of {length} bytes")
-    return length
+def lengths(header: bytes, largest: int = MAX_MESSAGE) -> tuple[int, int]:
+    """The bytes of the text and of the data that a header announces."""
+    text, data = HEADER.unpack(header)
+    if text < 2 or text + data > largest:
+        raise ProtocolError(f"a text of {text} bytes, and {data} bytes of data")
+    return text, data
 
 
-def unpack(text: bytes) -> dict:
-    """The message in a frame's JSON text."""
+def unpack(text: bytes, data: bytes) -> dict:
+    """The message in a frame's JSON text, with the data in their places."""
+    used = 0
+
+    def attach(value: dict) -> dict:
+        nonlocal used
+        size = value.get("data")
+        if MARK in value and type(size) is int:
+            if not 0 <= size <= len(data) - used:
+                raise ProtocolError("more data than there are")
+            value["data"] = data[used : used + size]
+            used += size
+        return value
+
     try:
-        message = json.loads(text.decode())
+        message = json.loads(text.decode(), object_hook=attach)
     except (ValueError, RecursionError):  # no UTF-8, no JSON, a number without end
         raise ProtocolError("not JSON") from None
     if not isinstance(message, dict):
@@ -104,7 +124,7 @@ def encode(value, keep):
             "scalar" if is_scalar(value) else "array",
             dtype=array.dtype.str,
             shape=list(array.shape),
-            data=base64.b64encode(array.tobytes()).decode(),
+            data=array.tobytes(),
         )
     if isinstance(value, str):
         return str(value)
@@ -118,7 +138,7 @@ def encode(value, keep):
     if value is Ellipsis:
         return marked("ellipsis")
     if isinstance(value, bytes):
-        return marked("bytes", data=base64.b64encode(value).decode())
+        return marked("bytes", data=bytes(value))
     if isinstance(value, list):
         return [encode(item, keep) for item in value]
     if isinstance(value, (tuple, set, frozenset)):
@@ -226,10 +246,10 @@ def _text(value: dict, pattern: str) -> str:
 
 
 def _bytes(value: dict) -> bytes:
-    try:
-        return base64.b64decode(value.get("data"), validate=True)
-    except (TypeError, ValueError):
-        raise ProtocolError("bytes that are none") from None
+    data = value.get("data")
+    if not isinstance(data, bytes):
+        raise ProtocolError("bytes that are none")
+    return data
 
 
 def _array(value: dict, kind: str):
@@ -241,7 +261,7 @@ def _array(value: dict, kind: str):
     if (
         not isinstance(shape, list)
         or len(shape) > (MAX_DIMENSIONS if kind == "array" else 0)
-        or not all(type(size) is int and 0 <= size <= MAX_TEXT for size in shape)
+        or not all(type(size) is int and 0 <= size <= MAX_MESSAGE for size in shape)
     ):
         raise ProtocolError("an array of a bad shape")
     dtype = np.dtype(name)

@@ -42,8 +42,8 @@ def read_exactly(descriptor: int, size: int) -> bytes:
 
 def read_request(pipe: int) -> dict:
     """The next request of the grader."""
-    length = protocol.text_length(read_exactly(pipe, protocol.HEADER.size))
-    return protocol.unpack(read_exactly(pipe, length))
+    text, data = protocol.lengths(read_exactly(pipe, protocol.HEADER.size))
+    return protocol.unpack(read_exactly(pipe, text), read_exactly(pipe, data))
 
 
 def run_cell(shell, source: str) -> dict:

@@ -108,7 +108,7 @@ cells = (
         lambda data: (
             f"{PIPE}import json, struct\n"
             f"text = json.dumps({data!r}, default=str).encode()\n"
-            "os.write(pipe, struct.pack('>I', len(text)) + text)"
+            "os.write(pipe, struct.pack('>II', len(text), 0) + text)"
         )
     )
 )

@@ -1,6 +1,5 @@
 """The messages between grader and worker: what goes through, and what is refused."""
 
-import base64
 import collections
 import contextlib
 import math
@@ -25,9 +24,10 @@ def through(value):
 
 def read(frame: bytes):
     """The value in a frame."""
-    header, text = frame[: protocol.HEADER.size], frame[protocol.HEADER.size :]
-    text = text[: protocol.text_length(header.ljust(protocol.HEADER.size))]
-    return decode(protocol.unpack(text)["value"])
+    header, rest = frame[: protocol.HEADER.size], frame[protocol.HEADER.size :]
+    text, data = protocol.lengths(header.ljust(protocol.HEADER.size))
+    message = protocol.unpack(rest[:text], rest[text : text + data])
+    return decode(message["value"])
 
 
 def decode(value):
@@ -108,7 +108,7 @@ def test_the_rest_stays_where_it_is(value):
 @SETTINGS
 @given(st.binary(max_size=300))
 @example(b"\xff\xff\xff\xff")
-@example(b"\x00\x00\x00\x02{}")
+@example(b"\x00\x00\x00\x02\x00\x00\x00\x00{}")
 def test_any_bytes_are_read_or_refused(data):
     with contextlib.suppress(ProtocolError, KeyError):
         read(data)
@@ -155,10 +155,10 @@ def test_any_value_is_decoded_or_refused(value):
         decode(value)
 
 
-EIGHT = base64.b64encode(b"12345678").decode()
+EIGHT = b"12345678"
 
 
-def array(dtype: str, shape: list, data: str = EIGHT) -> dict:
+def array(dtype: str, shape: list, data: bytes = EIGHT) -> dict:
     """The JSON form of an array."""
     return {"$": "array", "dtype": dtype, "shape": shape, "data": data}
 
@@ -171,9 +171,9 @@ FORGED = {
     "a negative size": array("<f4", [-2]),
     "a size that is no number": array("<f4", [True, "2"]),
     "sizes that overflow": array("<f4", [2**62, 4]),
-    "sizes that overflow beside a zero": array("<f8", [0, *[2**27] * 3], ""),
+    "sizes that overflow beside a zero": array("<f8", [0, *[2**27] * 3], b""),
     "too many dimensions": array("<f4", [1] * 40),
-    "text that is no sign": array("<U1", [2], "YQAAAAAAEQA="),
+    "text that is no sign": array("<U1", [2], b"a\0\0\0\0\0\x11\0"),
     "a scalar with a shape": {**array("<f4", [2]), "$": "scalar"},
     "bytes that are none": {"$": "bytes", "data": "?"},
     "bytes that are a number": {"$": "bytes", "data": 7},
@@ -196,7 +196,15 @@ def test_forged_values_are_refused(value):
         decode(value)
 
 
-@pytest.mark.parametrize("length", [0, 1, protocol.MAX_TEXT + 1, 2**32 - 1])
-def test_bad_lengths_are_refused(length):
+@pytest.mark.parametrize("length", [0, 1, protocol.MAX_MESSAGE + 1, 2**32 - 1])
+@pytest.mark.parametrize("data", [0, 2**32 - 1])
+def test_bad_lengths_are_refused(length, data):
     with pytest.raises(ProtocolError, match="a text of"):
-        protocol.text_length(protocol.HEADER.pack(length))
+        protocol.lengths(protocol.HEADER.pack(length, data))
+
+
+@pytest.mark.parametrize("sizes", [[4, 5], [9], [-1]])
+def test_data_that_are_not_there_are_refused(sizes):
+    items = ", ".join(f'{{"$": "bytes", "data": {size}}}' for size in sizes)
+    with pytest.raises(ProtocolError, match="more data"):
+        protocol.unpack(f'{{"value": [{items}]}}'.encode(), EIGHT)
