@@ -144,20 +144,26 @@ def measuring(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "outcomes", outcomes)
     monkeypatch.setenv("KERAS_BACKEND", "jax")
 
-    def run(folder=tmp_path):
-        return measure.main(["--out", str(folder)])
+    def run(folder=tmp_path, commit="abcdef0"):
+        return measure.main(["--out", str(folder), "--commit", commit])
 
     return run
 
 
-def test_an_interrupted_run_keeps_what_was_measured(tmp_path, measuring, monkeypatch):
+def test_an_interrupted_run_keeps_the_whole_record_and_is_gone_on_with(
+    tmp_path, measuring, monkeypatch, capsys
+):
+    assert measuring() == 0
+    (whole,) = record.load_devices(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(measure, "outcomes", interrupted_outcomes)
         assert measuring() == 130
-    (begun,) = record.load_devices(tmp_path)
+        assert record.load_devices(tmp_path) == [whole]
+        assert measuring() == 130
+    assert measuring(commit="0abcdef") == 1
+    assert "Fix: go on with these, or remove the file" in capsys.readouterr().err
     assert measuring() == 0
-    (whole,) = record.load_devices(tmp_path)
-    assert (len(begun["results"]), len(whole["results"])) == (1, len(TINY))
+    assert record.load_devices(tmp_path) == [whole]
     assert [path.name for path in tmp_path.iterdir()] == ["a-cpu-2-cores.json"]
 
 
@@ -165,7 +171,7 @@ def test_after_a_case_that_kills_its_process_the_others_are_measured(monkeypatch
     monkeypatch.setattr(measure, "outcome", outcome_or_death)
     before, dead, after = measure.outcomes("jax", list(TINY))
     assert (before["status"], after["status"]) == ("measured", "measured")
-    assert dead["size"] == 2 and "the process died" in dead["why"]
+    assert dead["size"] == 2 and "killed (SIGKILL)" in dead["why"]
 
 
 def settings():
@@ -226,6 +232,20 @@ def test_a_row_of_tf32_is_tf32_and_a_row_of_float32_is_not(variables):
     with engines.processes(variables) as pool:
         assert "tf32" in pool.submit(instructions, "tf32").result()
         assert pool.submit(instructions, "float32").result() == ""
+
+
+def test_a_folder_that_can_not_be_written_is_one_line(tmp_path, measuring, capsys):
+    (tmp_path / "a-file").touch()
+    assert measuring(tmp_path / "a-file") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "a-file: File exists. Fix: " in line
+
+
+def test_without_a_commit_nothing_is_measured(monkeypatch):
+    monkeypatch.setattr(record, "output", lambda *words: "")
+    with pytest.raises(UserError, match="--commit SHA"):
+        record.provenance("a command", {})
+    assert record.provenance("a command", {}, "abc1234")["commit"] == "abc1234"
 
 
 @pytest.mark.slow

@@ -2,14 +2,18 @@
 
 It needs Keras and one of TensorFlow, JAX and PyTorch, nothing else. Each backend that
 is installed, or the one that KERAS_BACKEND names, is measured in a process of its own,
-with the stopwatch of chapter 2, which waits for the device. Each result goes to the
-file at once: after Ctrl-C it holds what was measured until then.
+with the stopwatch of chapter 2, which waits for the device. Each result goes at once to
+a file that ends in `.partial.json`, and gets its name when all are there: after Ctrl-C
+the same command goes on.
 """
 
 import argparse
 import itertools
+import json
+import multiprocessing
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
@@ -35,8 +39,10 @@ WAYS = {
 }
 UNSAID = ("first_s", "samples_s", "synchronised_by", "batch")
 DRIVER = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
-KILLED = "the process died, as when the machine's memory runs out"
 RAN_OUT = re.compile(r"out of memory|RESOURCE_?EXHAUSTED|OutOfMemory|MemoryError", re.I)
+
+
+# --- one case after the other, in the process of a backend ---------------------------
 
 
 def cases(backend: str, kind: str, tf32: bool, quick: bool) -> Iterator[dict]:
@@ -128,6 +134,9 @@ def outcome(case: dict) -> dict:
     }
 
 
+# --- the whole machine ---------------------------------------------------------------
+
+
 def outcomes(backend: str, waiting: list[dict]) -> Iterator[dict]:
     """Each case with its outcome, from one process, and from a new one after a failure.
 
@@ -138,11 +147,24 @@ def outcomes(backend: str, waiting: list[dict]) -> Iterator[dict]:
             result: dict = {}
             while waiting and "why" not in result:
                 case = {**waiting.pop(0), "backend": backend}
+                future = pool.submit(outcome, case)
+                children = multiprocessing.active_children()
                 try:
-                    result = pool.submit(outcome, case).result()
+                    result = future.result()
                 except BrokenProcessPool:
-                    result = {"status": "failed", "why": KILLED}
+                    result = {"status": "failed", "why": end_of(*children)}
                 yield {**case, **result}
+
+
+def end_of(child: multiprocessing.Process) -> str:
+    """How a process ended."""
+    while child.exitcode is None:  # the pool waits for it, too, and may learn it first
+        child.join(0.1)
+    code = child.exitcode
+    if code == -signal.SIGKILL:
+        return "the process was killed (SIGKILL), as when memory runs out"
+    kind = f"status {code}" if code >= 0 else signal.Signals(-code).name
+    return f"the process ended with {kind}"
 
 
 def describe(result: dict) -> str:
@@ -151,6 +173,26 @@ def describe(result: dict) -> str:
     if times := sorted(result.get("samples_s", [])):
         words[-1] = f"{1e3 * times[len(times) // 2]:.3g} ms"
     return " ".join(words)
+
+
+def begin(path: Path, head: dict) -> dict:
+    """What was measured so far: nothing, or what an interrupted run has left.
+
+    Raises:
+        UserError: what is there is of another program, machine or command.
+    """
+    if not path.exists():
+        return {**head, "results": []}
+    known = json.loads(path.read_text(encoding="utf-8"))
+    origin, results = known["provenance"], known["results"]
+    wanted = {**head["provenance"], "date": origin["date"]}
+    if known != {**head, "provenance": wanted, "results": results}:
+        raise UserError(
+            f"{path}: begun by `{origin['command']}` at commit {origin['commit']}, or "
+            "with other versions. Fix: go on with these, or remove the file"
+        )
+    print(f"{len(results)} measurements are there already, in {path}")
+    return known
 
 
 def measure_all(head: dict, backends: list[str], quick: bool, out: Path) -> None:
@@ -164,17 +206,23 @@ def measure_all(head: dict, backends: list[str], quick: bool, out: Path) -> None
             print(f"{backend} does not start: {error!r}", file=sys.stderr)
             continue
         slug = re.sub("[^a-z0-9]+", "-", device["name"].lower()).strip("-")
-        path = out / f"{slug}.json"
-        known = records.setdefault(path, {**head, "device": device, "results": []})
-        waiting = list(cases(backend, device["kind"], tf32, quick))
+        path = out / f"{slug}{record.PARTIAL}"
+        if path not in records:
+            records[path] = begin(path, {**head, "device": device})
+        record.write(path, records[path])  # what hinders it is said now
+        results = records[path]["results"]
+        done = sum(result["backend"] == backend for result in results)
+        waiting = list(cases(backend, device["kind"], tf32, quick))[done:]
         for result in outcomes(backend, waiting):
-            known["results"].append(result)
-            record.write(path, known)
+            results.append(result)
+            record.write(path, records[path])
             print(describe(result), flush=True)
     if not records:
         raise UserError("nothing was measured. Fix: what is printed above")
     for path, known in records.items():
-        print(f"{len(known['results'])} measurements are in {path}")
+        final = path.with_name(path.name.replace(record.PARTIAL, ".json"))
+        path.replace(final)
+        print(f"{len(known['results'])} measurements are in {final}")
 
 
 @command
@@ -186,6 +234,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--quick", action="store_true", help="a few small cases")
+    parser.add_argument("--commit", default="", help="where there is no git")
     parser.add_argument("--out", type=Path, default=record.FOLDER, help="the folder")
     options = parser.parse_args(arguments)
     wanted = os.environ.get("KERAS_BACKEND", "")
@@ -198,7 +247,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
     called = f"KERAS_BACKEND={wanted} " if wanted else ""
     called += "python -m tools.plan.measure" + " --quick" * options.quick
-    origin = record.provenance(called, packages)
+    origin = record.provenance(called, packages, options.commit)
     origin["processor"] = processor()
     origin["driver"] = record.output(*DRIVER).partition("\n")[0] or None
     head = {"schema": 3, "label": "measured", "provenance": origin}

@@ -20,6 +20,7 @@ from tools.plan.sizes import BATCHES
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).with_name("results")
 PLAN = "compiled-plan.json"  # the one file there that is of no device
+PARTIAL = ".partial.json"  # how the name of an unfinished file of a device ends
 # Whose rate bounds the products of a policy, the fastest first.
 RATES = {
     "float32": ("tf32", "float32"),
@@ -110,25 +111,28 @@ def output(*words: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def provenance(called: str, packages: dict[str, str]) -> dict:
+def provenance(called: str, packages: dict[str, str], commit: str = "") -> dict:
     """What a record needs to be worth something later.
 
     Args:
         called: the command that makes the record.
         packages: the versions of those that it is about.
+        commit: what is checked out, where there is no git to ask. Of a clone in which
+            files differ from it, "+changes" is kept as well.
 
     Raises:
-        UserError: this is no clone of the repository.
+        UserError: there is no repository and no commit is given.
     """
-    commit = output("git", "rev-parse", "HEAD")
+    if not commit:
+        commit = output("git", "rev-parse", "HEAD")
+        programs = ("snippets", "tools", ":!tools/plan/results")
+        if output("git", "status", "--porcelain", "--", *programs):
+            commit += "+changes"
     if not commit:
         raise UserError(
             "no commit is known here, and a record without one is worthless later. "
-            "Fix: run in a clone with git"
+            "Fix: run in a clone with git, or give --commit SHA"
         )
-    programs = ("snippets", "tools", ":!tools/plan/results")
-    if output("git", "status", "--porcelain", "--", *programs):
-        commit += "+changes"
     return {
         "date": datetime.date.today().isoformat(),
         "commit": commit,
@@ -177,7 +181,8 @@ def load_devices(folder: Path = FOLDER) -> list[dict]:
     Raises:
         UserError: a file can't be read, is invalid or has no provenance.
     """
-    paths = [path for path in sorted(folder.glob("*.json")) if path.name != PLAN]
+    names = sorted(path.name for path in folder.glob("*.json"))
+    paths = [folder / x for x in names if x != PLAN and not x.endswith(PARTIAL)]
     records = [parse(path, "schema-measured.json", "make measure") for path in paths]
     return sorted(
         records, key=lambda x: (x["device"]["kind"] != "cpu", x["device"]["name"])

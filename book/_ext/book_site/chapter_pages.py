@@ -30,7 +30,7 @@ from sphinx.util.docutils import SphinxDirective
 from book_site import version_marks
 from book_site.learner_form import LearnerForm
 from book_site.markup import input_code, is_code_cell, link, rewrite, sentence_nodes
-from tools.model import address, chapters
+from tools.model import address, chapters, questions
 from tools.model.chapters import Chapter, Claim
 from tools.model.claims_file import why_not_checked
 from tools.model.errors import UserError
@@ -172,7 +172,7 @@ class ShownClaim(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The claim, or nothing but a warning."""
+        """The claim."""
         wanted = self.arguments[0]
         for chapter in site_chapters(self.env):
             for claim in chapter.claims:
@@ -187,7 +187,7 @@ class ShownClaim(SphinxDirective):
         text = nodes.paragraph("", "", label, nodes.Text(" "), classes=["claim-text"])
         text += sentence_nodes(claim.sentence)
         _, code = chapters.split_claim(chapter.cells[claim.cell].source)
-        code = re.sub(r"# Answer: .*\n", "", code)
+        code = questions.ANSWER.sub("", code).lstrip()
         block = nodes.literal_block(code, code, language="python")
         return nodes.container("", text, block, classes=["claim"])
 

@@ -7,6 +7,7 @@ that is incomplete, or whose claim is not there, stops the build and is named.
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -103,12 +104,11 @@ class ProvedList(SphinxDirective):
         title = f"{chapter.number}. {chapter.title}"
         part = section(self, f"{self.kind}-{chapter.number}", title)
         rows = nodes.bullet_list(classes=["proved", self.kind])
-        seen: list[str] = []
+        counts: Counter[str] = Counter()
         for entry in entries:
-            seen.append(entry.claim.id)
-            count = seen.count(entry.claim.id)
-            again = f"-{count}" if count > 1 else ""
-            name = f"{self.kind}-{entry.claim.id}{again}"
+            name = f"{self.kind}-{entry.claim.id}"
+            counts[name] += 1
+            name += f"-{counts[name]}" if counts[name] > 1 else ""
             row = nodes.list_item("", *self.row(entry), ids=[name])
             row[-1] += [nodes.Text(" "), nodes.reference("", "Link", refid=name)]
             rows += row
