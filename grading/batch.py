@@ -61,29 +61,6 @@ def key(digest: str, assignment: Assignment, settings: dict) -> str:
     return parts.hexdigest()
 
 
-def known(out: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Whose each file was on the last run, and where its results lie.
-
-    Args:
-        out: the folder of results; what can't be read in it is left out.
-
-    Returns:
-        The students, and the names of their folders, both by the file's path below the
-        submissions.
-    """
-    students: dict[str, str] = {}
-    folders: dict[str, str] = {}
-    for path in sorted(out.glob(f"{STUDENTS}/*/{GRADED}")):
-        record = _record(path)
-        place, student = record.get("place"), record.get("student")
-        if isinstance(place, str) and isinstance(student, str):
-            student = text.one_line(student).strip()
-            if place and student and place not in students:
-                students[place] = student
-                folders[place] = path.parent.name
-    return students, folders
-
-
 def grade_all(
     handed_in: list[Submission],
     assignment: Assignment,
@@ -132,8 +109,7 @@ def grade_all(
             else submissions.read(submission.path, assignment)
         )
         wanted = key(content.digest, assignment, settings)
-        record = _record(folder(out, submission) / GRADED)
-        result = _earlier(record, wanted)
+        result = _earlier(_record(folder(out, submission) / GRADED), wanted)
         fresh = result is None
         if fresh and content.problem:
             result = runner.empty_result(assignment, content.problem)
@@ -141,8 +117,7 @@ def grade_all(
         if result is None:
             todo.append((submission, content, wanted))
             continue
-        whose = {"place": submission.place, "student": submission.student}
-        if fresh or not whose.items() <= record.items():
+        if fresh:
             _keep(out, submission, wanted, result, say)
         done[submission] = Graded(submission, result, content.answers, fresh)
     before = sum(not graded.fresh for graded in done.values())
@@ -175,8 +150,7 @@ def _keep(
 ) -> None:
     """Keep a result for the next run; that it can't be kept harms nobody else."""
     data = dataclasses.asdict(result)
-    record = {"key": wanted, "place": submission.place, "student": submission.student}
-    record |= {"sum": _sum(data), "result": data}
+    record = {"key": wanted, "sum": _sum(data), "result": data}
     place = folder(out, submission)
     try:
         place.mkdir(parents=True, exist_ok=True)
