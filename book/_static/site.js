@@ -181,19 +181,35 @@ function openSought() {
   Guess.all.forEach((guess) => guess.parts.some(has) && guess.reveal());
 }
 
-// Which texts match: those with all the words, and where no text has them all, as when a
-// whole message is pasted, those that share its rare words.
-function matching(texts, words) {
-  const has = texts.map((text) => words.map((word) => text.includes(word)));
-  const complete = has.map((row) => row.every(Boolean));
-  if (complete.some(Boolean)) return { complete: true, shown: complete };
-  const spread = words.map((_, word) => has.filter((row) => row[word]).length);
-  const scores = has.map((row) =>
-    row.reduce((sum, found, word) => sum + (found ? 1 / spread[word] : 0), 0),
+// The words of a text, without its numbers and the name of an error before a colon.
+const wordsOf = (text) => new Set(bare(text).match(/[a-z_][\w.]*\w/g) ?? []);
+const bare = (text) => text.replace(/\w+Error:/g, "").toLowerCase();
+
+// Which rows answer what was typed or pasted: those whose text has all of it; else those
+// one of whose messages is in it, or which have most of it: SHARE of its words, of which a word counts
+// the more the fewer rows have it. Below that no row is shown.
+const SHARE = 0.7;
+function matching(rows, typed) {
+  const parts = bare(typed).split(/\s+/).filter(Boolean);
+  const whole = rows.map((row) => parts.every((part) => row.text.includes(part)));
+  if (whole.some(Boolean)) return whole;
+  const words = wordsOf(typed);
+  const rarity = (word) => 1 / (1 + rows.filter((row) => row.words.has(word)).length);
+  const share = (some, others) => {
+    const sum = (chosen) => chosen.reduce((total, word) => total + rarity(word), 0);
+    const found = [...some].filter((word) => others.has(word));
+    return (sum(found) / sum([...some]) + found.length / some.size) / 2 || 0;
+  };
+  const scores = rows.map((row) =>
+    Math.max(share(words, row.words), ...row.messages.map((one) => share(one, words))),
   );
-  const best = Math.max(...scores);
-  return { complete: false, shown: scores.map((x) => best > 0 && x > best / 2) };
+  const least = Math.max(SHARE, 0.9 * Math.max(...scores));
+  return scores.map((score) => score >= least);
 }
+
+// The three longest words of a text, for the site's search, which wants each of them.
+const rarest = (text) =>
+  [...wordsOf(text)].sort((a, b) => b.length - a.length).slice(0, 3).join(" ");
 
 // A field that hides the rows of a page that do not match what is typed into it.
 function addFilter(place, rows, label) {
@@ -205,7 +221,13 @@ function addFilter(place, rows, label) {
   field.placeholder = field.ariaLabel = label;
   const note = element("p", "row-filter-note");
   note.setAttribute("role", "status");
-  const texts = all.map((row) => row.textContent.toLowerCase());
+  const texts = all.map((row) => ({
+    text: row.textContent.toLowerCase(),
+    words: wordsOf(row.textContent),
+    messages: [...row.querySelectorAll("pre, p:first-child code, .also code")]
+      .map((code) => wordsOf(code.textContent))
+      .filter((message) => message.size > 2),
+  }));
   const sections = [...new Set(all.map((row) => row.closest("section")))];
 
   // The ledger's counts of one kind of claims show that kind alone.
@@ -222,20 +244,24 @@ function addFilter(place, rows, label) {
   });
 
   function filter() {
-    const words = [...new Set(field.value.toLowerCase().split(/\s+/).filter(Boolean))];
-    const { complete, shown } = matching(texts, words);
+    const typed = field.value.trim();
+    const shown = matching(texts, typed);
     if (kind) all.forEach((row, i) => (shown[i] &&= row.classList.contains(kind)));
     all.forEach((row, index) => (row.hidden = !shown[index]));
     for (const section of sections)
       section.hidden = !section.querySelector(`${rows}:not([hidden])`);
     const count = `${shown.filter(Boolean).length} of ${all.length}`;
-    const near = complete ? "" : ". None has all of these words; these have some";
-    note.textContent = words.length || kind ? count + near : "";
+    note.textContent = typed || kind ? count : "";
+    if (shown.some(Boolean)) return;
+    note.textContent = "Not here. ";
+    const chapters = element("a", "", "Search the chapters for it");
+    chapters.href = `../search.html?${new URLSearchParams({ q: rarest(typed) })}`;
+    note.append(chapters);
   }
 
   field.addEventListener("input", filter);
   before.after(field, note);
-  if (sought.length && matching(texts, sought).shown.some(Boolean)) {
+  if (sought.length && matching(texts, sought.join(" ")).some(Boolean)) {
     field.value = sought.join(" ");
     filter();
     field.scrollIntoView();

@@ -24,6 +24,13 @@ never: {title: Colab, about: The third.}
 TROUBLES = """\
 - {claim: one is, message: Torch not compiled, cause: A *cause*., fix: A fix.}
 - {claim: two is, message: "ValueError: too long", cause: x, fix: x}
+- chapter: 5
+  id: lost
+  message: device lost
+  also: [card gone]
+  cause: x
+  fix: x
+  thread: https://github.com/a/b/issues/7
 """
 CORRECTIONS = """\
 - statement: Two is three.
@@ -156,11 +163,15 @@ def test_a_chapter_marks_its_claims(book):
 
 
 def test_an_entry_leads_to_the_claim_that_proves_it(book):
-    ((first, second),) = rows(book["book/troubleshooting"], "troubles")
+    ((first, second, cited),) = rows(book["book/troubleshooting"], "troubles")
     assert first == (
         "Torch not compiled Cause. A cause. Fix. A fix. Shown in claim 5.1. Link"
     )
     assert second.startswith("ValueError: too long")
+    assert cited == (
+        "device lost Also, not printed by this book: card gone Cause. x Fix. x "
+        "Not shown by this book, see chapter 5; users met it in b#7. Link"
+    )
     ((statement,),) = rows(book["book/corrections"], "corrections")
     assert statement == (
         "Two is three. Said in A guide (read in November 2026). "
@@ -174,6 +185,8 @@ def test_an_entry_leads_to_the_claim_that_proves_it(book):
         ("troubleshooting", "too long", "too short", "chapter 5 neither prints nor"),
         ("troubleshooting", "one is", "four is", "0 claims begin with 'four is'"),
         ("troubleshooting", "fix: A fix.", "fixes: x", "Fix: mend fix, fixes"),
+        ("troubleshooting", "chapter: 5", "chapter: 6", "'lost': no such chapter"),
+        ("troubleshooting", "id: lost", "name: lost", "Fix: mend id, name"),
         ("corrections", "claim: two is", "claim: ''", "3 claims begin with ''"),
         ("corrections", "https://x.org/", "x.html", "Fix: mend 'x.html'"),
         ("corrections", "read 2026-11", "July 2023", "Fix: mend 'July 2023'"),

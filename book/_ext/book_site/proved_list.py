@@ -28,11 +28,16 @@ LOGGER = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Proved:
-    """An entry's fields, and the chapter and the claim that prove it."""
+    """An entry's fields, and the chapter and the claim that prove it, if one does."""
 
     chapter: Chapter
-    claim: Claim
+    claim: Claim | None
     fields: dict
+
+    @property
+    def name(self) -> str:
+        """What its address is made of: the claim's id, or the entry's own."""
+        return self.claim.id if self.claim else self.fields["id"]
 
 
 def wrong_fields(entry: dict, required: set[str], optional: set[str]) -> str:
@@ -106,7 +111,7 @@ class ProvedList(SphinxDirective):
         rows = nodes.bullet_list(classes=["proved", self.kind])
         counts: Counter[str] = Counter()
         for entry in entries:
-            name = f"{self.kind}-{entry.claim.id}"
+            name = f"{self.kind}-{entry.name}"
             counts[name] += 1
             name += f"-{counts[name]}" if counts[name] > 1 else ""
             row = nodes.list_item("", *self.row(entry), ids=[name])

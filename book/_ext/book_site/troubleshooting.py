@@ -7,8 +7,12 @@ The directive `troubles` reads troubleshooting.yml beside the page: a list of en
     symptom:  what is seen, of a failure without a message
     cause, fix:  in Markdown
     thread:   address of a public thread where users met it; if there is one
+    also:     a list of other messages of the same failure that this book does not print
 
-A message must stand in the notebook of the claim, in an output or in the code of a
+What a CPU cannot show has no claim, but a thread, and `chapter` and `id`: the number of
+the chapter that it belongs to, and a short name for its address.
+
+A message of a claim must stand in the notebook of the claim, in an output or in the code of a
 claim, so that it can't drift from what the libraries really say. What is wrong with an
 entry stops the build and is named.
 """
@@ -20,9 +24,10 @@ from typing import ClassVar
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from book_site.proved_list import Proved, ProvedList
+from book_site.proved_list import Proved, ProvedList, wrong_fields
 from tools.model import chapters
 from tools.model.chapters import Chapter
+from tools.model.errors import UserError
 from tools.model.outcomes import COLOUR
 
 THREAD = re.compile(r"https://github\.com/[^/]+/([^/]+)/(?:issues|pull)/(\d+).*")
@@ -45,8 +50,23 @@ class Troubles(ProvedList):
     """Write the list where the directive stands."""
 
     kind = "troubles"
-    required: ClassVar = {"claim", "cause", "fix"}
-    optional: ClassVar = {"message", "symptom", "thread"}
+    required: ClassVar = {"cause", "fix"}
+    optional: ClassVar = {"claim", "message", "symptom", "thread", "also"}
+    cited: ClassVar = {"chapter", "id", "thread"}  # in place of a claim
+
+    @classmethod
+    def check(cls, fields: dict, chapters: list[Chapter]) -> Proved:
+        """Find the claim of an entry, or the chapter of one that only cites a thread."""
+        if "claim" in fields:
+            return super().check(fields, chapters)
+        name = f"{cls.kind}, {fields.get('id', next(iter(fields.values())))!r}"
+        optional = {"message", "symptom", "also"}
+        if wrong := wrong_fields(fields, cls.required | cls.cited, optional):
+            raise UserError(f"{name}: not as the list wants it. Fix: mend {wrong}")
+        chapter = next((x for x in chapters if x.number == fields["chapter"]), None)
+        if chapter is None:
+            raise UserError(f"{name}: no such chapter. Fix: mend chapter")
+        return Proved(chapter, None, fields)
 
     @staticmethod
     def problem(entry: Proved) -> str:
@@ -70,9 +90,18 @@ class Troubles(ProvedList):
             yield block
         else:
             yield from self.markdown(f"**{texts['symptom']}**")
+        if "also" in texts:
+            listed = ", ".join(f"`` {message} ``" for message in texts["also"])
+            (also,) = self.markdown(f"*Also, not printed by this book:* {listed}")
+            also["classes"].append("also")
+            yield also
         yield from self.markdown(f"*Cause.* {texts['cause']}")
         yield from self.markdown(f"*Fix.* {texts['fix']}")
-        where = self.where("Shown in", entry)
+        if entry.claim:
+            where = self.where("Shown in", entry)
+        else:
+            text = f"Not shown by this book, see chapter {entry.chapter.number}"
+            where = nodes.paragraph("", text, classes=["proved-where"])
         if "thread" in texts:
             where += nodes.Text("; users met it in ")
             name = THREAD.sub(r"\1#\2", texts["thread"])
