@@ -33,10 +33,16 @@ TROUBLES = """\
   thread: https://github.com/a/b/issues/7
 """
 CORRECTIONS = """\
+- statement: One is two.
+  where: [{page: A comment, url: "https://y.org/", date: read 2026-11}]
+  truth: It is not.
+  claim: one is
+  found: true
 - statement: Two is three.
   where: [{page: A guide, url: "https://x.org/", date: read 2026-11}]
   truth: It is not.
   claim: two is
+  costly: true
 """
 CONF = """\
 extensions = ["myst_nb"] + [
@@ -172,8 +178,9 @@ def test_an_entry_leads_to_the_claim_that_proves_it(book):
         "device lost Also, not printed by this book: card gone Cause. x Fix. x "
         "Not shown by this book, see chapter 5; users met it in b#7. Link"
     )
-    ((statement,),) = rows(book["book/corrections"], "corrections")
-    assert statement == (
+    (costly,), (found,) = rows(book["book/corrections"], "corrections")
+    assert "Found in A comment (" in found
+    assert costly == (
         "Two is three. Said in A guide (read in November 2026). "
         "False. It is not. Proved by claim 5.2. Link"
     )

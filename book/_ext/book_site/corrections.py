@@ -9,6 +9,8 @@ The directive `corrections` reads corrections.yml beside the page: a list of ent
     since:      the version or date since which it is false; if it was true once
     truth:      what is true, in Markdown
     claim:      how the sentence of the claim begins that proves it
+    found:      true where the page is nobody's documentation, but a comment or an article
+    costly:     true for those that stand first
 
 What is wrong with an entry stops the build and is named.
 """
@@ -53,18 +55,25 @@ class Corrections(ProvedList):
 
     kind = "corrections"
     required: ClassVar = {"statement", "where", "truth", "claim"}
-    optional: ClassVar = {"since"}
+    optional: ClassVar = {"since", "found", "costly"}
 
     @staticmethod
     def problem(entry: Proved) -> str:
         """What is wrong with the pages that an entry names, or nothing."""
         return next(filter(None, map(page_problem, entry.fields["where"])), "")
 
+    def part(self, entry: Proved) -> tuple[int, str]:
+        """What costs most first, then a part for each chapter."""
+        if entry.fields.get("costly"):
+            return 0, "Those that cost people weeks"
+        return super().part(entry)
+
     def row(self, entry: Proved) -> Iterator[nodes.Node]:
         """One statement."""
         fields = entry.fields
         yield from self.markdown(f"**{fields['statement']}**")
-        pages = nodes.paragraph("", "Said in ", classes=["proved-where"])
+        verb = "Found in " if fields.get("found") else "Said in "
+        pages = nodes.paragraph("", verb, classes=["proved-where"])
         for number, page in enumerate(fields["where"]):
             pages += nodes.Text("; " if number else "")
             pages += nodes.reference("", page["page"], refuri=page["url"])

@@ -1,7 +1,7 @@
 """Lists of entries, each of which stands on a claim of the book.
 
 A page's directive reads the file beside the page that is named like it, a list of
-entries in YAML, and writes one list for each chapter that proves some. `claim` is how
+entries in YAML, and writes one list for each chapter that has some. `claim` is how
 the sentence of the claim begins; the other fields are the directive's own. An entry
 that is incomplete, or whose claim is not there, stops the build and is named.
 """
@@ -88,32 +88,35 @@ class ProvedList(SphinxDirective):
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
-        """A list for each chapter, with a place for the filter before the first."""
+        """The lists, with a place for the filter before the first."""
         path = Path(self.env.doc2path(self.env.docname)).with_suffix(".yml")
         self.env.note_dependency(str(path))
         found = site_chapters(self.env)
-        lists: dict[int, list[Proved]] = {chapter.number: [] for chapter in found}
+        lists: dict[tuple[int, str], list[Proved]] = {}
+        self.names: Counter[str] = Counter()  # of the entries, which are to be unique
         for fields in yaml.safe_load(path.read_text(encoding="utf-8")):
             try:
                 entry = self.check(fields, found)
             except UserError as error:
                 LOGGER.warning("%s", error, type="book", subtype=self.kind)
             else:
-                lists[entry.chapter.number].append(entry)
-        parts = [self.list_of(entries) for entries in lists.values() if entries]
+                lists.setdefault(self.part(entry), []).append(entry)
+        parts = [self.list_of(*part, lists[part]) for part in sorted(lists)]
         return [nodes.container(classes=["filter-start"]), *parts]
 
-    def list_of(self, entries: list[Proved]) -> nodes.section:
-        """What one chapter proves."""
-        chapter = entries[0].chapter
-        title = f"{chapter.number}. {chapter.title}"
-        part = section(self, f"{self.kind}-{chapter.number}", title)
+    def part(self, entry: Proved) -> tuple[int, str]:
+        """The number and the title of the list that an entry stands in."""
+        chapter = entry.chapter
+        return chapter.number, f"{chapter.number}. {chapter.title}"
+
+    def list_of(self, number: int, title: str, entries: list[Proved]) -> nodes.section:
+        """One list with its title."""
+        part = section(self, f"{self.kind}-{number}", title)
         rows = nodes.bullet_list(classes=["proved", self.kind])
-        counts: Counter[str] = Counter()
         for entry in entries:
             name = f"{self.kind}-{entry.name}"
-            counts[name] += 1
-            name += f"-{counts[name]}" if counts[name] > 1 else ""
+            self.names[name] += 1
+            name += f"-{self.names[name]}" if self.names[name] > 1 else ""
             row = nodes.list_item("", *self.row(entry), ids=[name])
             row[-1] += [nodes.Text(" "), nodes.reference("", "Link", refid=name)]
             rows += row
