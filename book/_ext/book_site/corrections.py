@@ -9,7 +9,7 @@ The directive `corrections` reads corrections.yml beside the page: a list of ent
     since:      the version or date since which it is false; if it was true once
     truth:      what is true, in Markdown
     claim:      how the sentence of the claim begins that proves it
-    found:      true where the page is nobody's documentation, but a comment or an article
+    found:      true where the page is only a comment or an article
     costly:     true for those that stand first
 
 What is wrong with an entry stops the build and is named.

@@ -12,9 +12,9 @@ The directive `troubles` reads troubleshooting.yml beside the page: a list of en
 What a CPU cannot show has no claim, but a thread, and `chapter` and `id`: the number of
 the chapter that it belongs to, and a short name for its address.
 
-A message of a claim must stand in the notebook of the claim, in an output or in the code of a
-claim, so that it can't drift from what the libraries really say. What is wrong with an
-entry stops the build and is named.
+A claim's message must stand in its notebook, in an output or in the code of a claim, so
+that it can't drift from what the libraries really say. What is wrong with an entry
+stops the build and is named.
 """
 
 import re
@@ -56,7 +56,7 @@ class Troubles(ProvedList):
 
     @classmethod
     def check(cls, fields: dict, chapters: list[Chapter]) -> Proved:
-        """Find the claim of an entry, or the chapter of one that only cites a thread."""
+        """Find an entry's claim, or the chapter of one that only cites a thread."""
         if "claim" in fields:
             return super().check(fields, chapters)
         name = f"{cls.kind}, {fields.get('id', next(iter(fields.values())))!r}"

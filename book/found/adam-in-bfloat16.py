@@ -1,0 +1,10 @@
+import os
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+import keras
+import numpy as np
+
+weight = keras.Variable(np.zeros(1), dtype="bfloat16")
+adam = keras.optimizers.Adam(0.1)
+adam.apply([keras.ops.ones(1, "bfloat16")], [weight])
+assert weight.numpy()[0] != 0

@@ -1,0 +1,10 @@
+import os
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+import keras
+import numpy as np
+
+weight = keras.Variable(np.zeros(1), dtype="bfloat16")
+nadam = keras.optimizers.Nadam(0.1)
+nadam.apply([keras.ops.ones(1, "bfloat16")], [weight])
+assert not np.isnan(weight.numpy()[0])
