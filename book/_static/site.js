@@ -226,7 +226,7 @@ function addFilter(place, rows, label) {
     words: wordsOf(row.textContent),
     messages: [...row.querySelectorAll("pre, p:first-child code, .also code")]
       .map((code) => wordsOf(code.textContent))
-      .filter((message) => message.size > 2),
+      .filter((message) => message.size > 1),
   }));
   const sections = [...new Set(all.map((row) => row.closest("section")))];
 
