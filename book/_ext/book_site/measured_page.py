@@ -130,8 +130,8 @@ def matrix_work(plan: dict) -> str:
 
 
 def share(plan: dict, card: dict) -> float:
-    """The step's memory over the card's."""
-    return plan["memory"]["total"] / card["memory"]
+    """The step's memory over what JAX lets it have of the card's."""
+    return plan["memory"]["total"] / card["limit"]
 
 
 def cards(plan: dict) -> str:
@@ -140,7 +140,7 @@ def cards(plan: dict) -> str:
     rows = []
     for name, card in plan["cards"].items():
         policy = record.suitable(card)
-        memory = whole(size_of(card["memory"]))
+        memory = whole(size_of(card["limit"]))
         row = [f"**{whole(name)}** <br>{memory}, {POLICIES[policy]}"]
         for model in BATCHES:
             wanted = {"card": name, "model": model, "size": "large"}.items()
@@ -158,7 +158,7 @@ def _cell(case: dict, card: dict) -> str:
     if case["status"] != "planned":
         return f"{case['status']}: {case['why']}"
     part = share(case, card)
-    words = f"{100 * part:.0f} %" if case["fits"] else f"{part:.2g} times the card"
+    words = f"{100 * part:.0f} %" if case["fits"] else f"{part:.2g} times the limit"
     style = "" if case["fits"] else " over"
     bar = f'<span class="share{style}" style="--share: {min(part, 1):.3f}"></span>'
     verdict = "" if case["fits"] else "does not fit: "
@@ -171,7 +171,7 @@ def _cell(case: dict, card: dict) -> str:
 
 def plans(plan: dict) -> str:
     """A folded table of each model and size: all that was asked, all that was said."""
-    head = ["case", "state", "inputs", "temporaries", "total", "of the card"]
+    head = ["case", "state", "inputs", "temporaries", "total", "of the limit"]
     head += ["launches", "matrix work", "at least", "bound by"]
     parts = []
     for size in ("large", "small"):
@@ -224,11 +224,12 @@ def asked(plan: dict) -> str:
                 card["sources"],
                 ".".join(map(str, card["capability"])),
                 whole(size_of(card["memory"])),
+                whole(size_of(card["limit"])),
                 whole(per_second(card["bandwidth"], "B")),
                 *(whole(per_second(x, "FLOP")) if x else "none" for x in rates),
             ]
         )
-    head = ["card", "source of the figures", "compute capability", "memory"]
+    head = ["card", "source of the figures", "compute capability", "memory", "limit"]
     head += ["bandwidth", "float32", "tf32", "float16", "bfloat16"]
     return (
         f"`{origin['command']}` on {date_in_words(origin['date'])}, at commit "
