@@ -169,6 +169,22 @@ def _cell(case: dict, card: dict) -> str:
     return f"{bar}{memory}<br>{matrix_work(case)}<br>{least}"
 
 
+def attention(plan: dict) -> str:
+    """How the transformer's attention was planned, which the plans themselves say."""
+    if any("fmha" in kind for x in plan["plans"] for kind in x.get("launches", ())):
+        return (
+            "- **Attention** in 16 bits is cuDNN's flash attention from compute "
+            "capability 8.0 on, which never stores the scores. On a T4, and in float32 "
+            "on every card, the plan holds all scores."
+        )
+    return (
+        "- **Attention** is planned with all scores in memory, on every card, and XLA "
+        "was told 80 % of the card. On a card from compute capability 8.0 on, Keras on "
+        "JAX takes flash attention in 16 bits (chapter 17), which never stores the "
+        "scores: there the transformer needs less, on an H100 less than half."
+    )
+
+
 def plans(plan: dict) -> str:
     """A folded table of each model and size: all that was asked, all that was said."""
     head = ["case", "state", "inputs", "temporaries", "total", "of the limit"]
@@ -358,7 +374,7 @@ def rates(records: list[dict]) -> str:
     return table([*head, "a call", "rate"], rows, words=len(head))
 
 
-PLAN = {part.__name__: part for part in (cards, plans, asked)}
+PLAN = {part.__name__: part for part in (cards, attention, plans, asked)}
 MEASURED = {part.__name__: part for part in (devices, steps, techniques, calls, rates)}
 
 
