@@ -21,6 +21,7 @@ PLAN = record.load_plan()
 CARD = {
     "capability": [9, 0],
     "memory": 2**34,
+    "limit": 3 * 2**32,
     "bandwidth": 3e12,
     "rates": {"float32": 6e13, "tf32": 5e14, "float16": 1e15, "bfloat16": 1e15},
     "sources": "a data sheet",

@@ -2,16 +2,17 @@
 
 import dataclasses
 
-FIGURES = ("capability", "memory", "bandwidth", "rates", "sources")
+FIGURES = ("capability", "memory", "limit", "bandwidth", "rates", "sources")
 
 
 def cards() -> dict[str, dict]:
-    """The figures of each card."""
-    from snippets.gpu_compiler import CARDS
+    """The figures of each card, and what JAX lets a program have of its memory."""
+    from snippets.gpu_compiler import CARDS, limit_of
 
     known = {name: dataclasses.asdict(card) for name, card in CARDS.items()}
-    for card in known.values():
+    for name, card in known.items():
         card["capability"] = list(card["capability"])  # as JSON has it
+        card["limit"] = limit_of(name)
     return {name: {x: card[x] for x in FIGURES} for name, card in known.items()}
 
 

@@ -97,7 +97,7 @@ def complete(case: dict, answer: dict, cards: dict[str, dict]) -> dict:
     return {
         **case,
         **answer,
-        "fits": answer["memory"]["total"] <= card["memory"],
+        "fits": answer["memory"]["total"] <= card["limit"],
         "least_s": least,
         "binds": binds,
     }

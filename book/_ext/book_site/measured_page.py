@@ -130,8 +130,8 @@ def matrix_work(plan: dict) -> str:
 
 
 def share(plan: dict, card: dict) -> float:
-    """The step's memory over the card's."""
-    return plan["memory"]["total"] / card["memory"]
+    """The step's memory over what JAX lets it have of the card's."""
+    return plan["memory"]["total"] / card["limit"]
 
 
 def cards(plan: dict) -> str:
@@ -140,7 +140,7 @@ def cards(plan: dict) -> str:
     rows = []
     for name, card in plan["cards"].items():
         policy = record.suitable(card)
-        memory = whole(size_of(card["memory"]))
+        memory = whole(size_of(card["limit"]))
         row = [f"**{whole(name)}** <br>{memory}, {POLICIES[policy]}"]
         for model in BATCHES:
             wanted = {"card": name, "model": model, "size": "large"}.items()
@@ -158,7 +158,7 @@ def _cell(case: dict, card: dict) -> str:
     if case["status"] != "planned":
         return f"{case['status']}: {case['why']}"
     part = share(case, card)
-    words = f"{100 * part:.0f} %" if case["fits"] else f"{part:.2g} times the card"
+    words = f"{100 * part:.0f} %" if case["fits"] else f"{part:.2g} times the limit"
     style = "" if case["fits"] else " over"
     bar = f'<span class="share{style}" style="--share: {min(part, 1):.3f}"></span>'
     verdict = "" if case["fits"] else "does not fit: "
@@ -169,9 +169,25 @@ def _cell(case: dict, card: dict) -> str:
     return f"{bar}{memory}<br>{matrix_work(case)}<br>{least}"
 
 
+def attention(plan: dict) -> str:
+    """How the transformer's attention was planned, which the plans themselves say."""
+    if any("fmha" in kind for x in plan["plans"] for kind in x.get("launches", ())):
+        return (
+            "- **Attention** in 16 bits is cuDNN's flash attention from compute "
+            "capability 8.0 on, which never stores the scores. On a T4, and in float32 "
+            "on every card, the plan holds all scores."
+        )
+    return (
+        "- **Attention** is planned with all scores in memory, on every card, and XLA "
+        "was told 80 % of the card. On a card from compute capability 8.0 on, Keras on "
+        "JAX takes flash attention in 16 bits (chapter 17), which never stores the "
+        "scores: there the transformer needs less, on an H100 less than half."
+    )
+
+
 def plans(plan: dict) -> str:
     """A folded table of each model and size: all that was asked, all that was said."""
-    head = ["case", "state", "inputs", "temporaries", "total", "of the card"]
+    head = ["case", "state", "inputs", "temporaries", "total", "of the limit"]
     head += ["launches", "matrix work", "at least", "bound by"]
     parts = []
     for size in ("large", "small"):
@@ -224,11 +240,12 @@ def asked(plan: dict) -> str:
                 card["sources"],
                 ".".join(map(str, card["capability"])),
                 whole(size_of(card["memory"])),
+                whole(size_of(card["limit"])),
                 whole(per_second(card["bandwidth"], "B")),
                 *(whole(per_second(x, "FLOP")) if x else "none" for x in rates),
             ]
         )
-    head = ["card", "source of the figures", "compute capability", "memory"]
+    head = ["card", "source of the figures", "compute capability", "memory", "limit"]
     head += ["bandwidth", "float32", "tf32", "float16", "bfloat16"]
     return (
         f"`{origin['command']}` on {date_in_words(origin['date'])}, at commit "
@@ -357,7 +374,7 @@ def rates(records: list[dict]) -> str:
     return table([*head, "a call", "rate"], rows, words=len(head))
 
 
-PLAN = {part.__name__: part for part in (cards, plans, asked)}
+PLAN = {part.__name__: part for part in (cards, attention, plans, asked)}
 MEASURED = {part.__name__: part for part in (devices, steps, techniques, calls, rates)}
 
 
