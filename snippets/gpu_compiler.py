@@ -1,5 +1,6 @@
 # The compiler for NVIDIA GPUs, asked without a GPU, in a process of its own.
 import collections
+import contextlib
 import dataclasses
 import functools
 import math
@@ -7,12 +8,15 @@ import pathlib
 import re
 import tempfile
 import types
+from unittest.mock import Mock, patch
 
 import jax
 import jax.numpy as jnp
 import keras
+from jax._src.cudnn import fused_attention_stablehlo as cudnn_attention
 from jax.experimental import topologies
 from jax.sharding import NamedSharding, PartitionSpec
+from jaxlib import gpu_rnn
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +93,7 @@ CARDS = {
         sources=OPENXLA + "b200.txtpb",
     ),
 }
+SHARE = 0.75  # of a card's memory: what JAX takes for its programs by default
 WIDTH = {"pred": 1, "s8": 1, "u8": 1, "f16": 2, "bf16": 2, "f32": 4, "s32": 4, "u32": 4}
 OPCODE = re.compile(r"^ +(?:ROOT )?%\S+ = (\(.*?\)|\S+) ([a-z][\w-]*)\(", re.MULTILINE)
 COLLECTIVE = re.compile(
@@ -97,7 +102,7 @@ COLLECTIVE = re.compile(
 
 
 class Refused(ValueError):
-    """The compiler of this card does not translate the program."""
+    """There is no program: the card's compiler, or cuDNN without a card, has none."""
 
 
 def card_named(card):
@@ -107,16 +112,27 @@ def card_named(card):
     return CARDS[card]
 
 
-def target(card, memory=None):
+def limit_of(card, share=SHARE, memory=None):
+    """Bytes that JAX lets a program have on a card: a plan up to this limit "fits".
+
+    JAX tells it to the compiler. `share` is the part of the memory that JAX takes
+    (XLA_CLIENT_MEM_FRACTION), `memory` what the card has, in bytes, if not its own.
+    """
+    return int(share * (memory or card_named(card).memory))
+
+
+def target(card, share=SHARE, memory=None):
     """What XLA wants to know of a card, as the text of its protocol buffer."""
     its = card_named(card)
+    # Without a card XLA aims at 80 % of this (GetSchedulerMemoryLimit): at the limit.
+    told = limit_of(card, share, memory) * 5 // 4
     return f"""gpu_device_info {{ threads_per_block_limit: 1024 threads_per_warp: 32
       shared_memory_per_block: 49152 shared_memory_per_core: {its.shared_memory}
       threads_per_core_limit: {its.threads} core_count: {its.cores}
       fpus_per_core: {its.lanes} block_dim_limit_x: 2147483647
       block_dim_limit_y: 65535 block_dim_limit_z: 65535
       memory_bandwidth: {int(its.bandwidth)} l2_cache_size: {its.cache}
-      clock_rate_ghz: {its.clock} device_memory_size: {memory or its.memory}
+      clock_rate_ghz: {its.clock} device_memory_size: {told}
       shared_memory_per_block_optin: {its.block_memory} cuda_compute_capability {{
         major: {its.capability[0]} minor: {its.capability[1]} }}
       registers_per_core_limit: 65536 registers_per_block_limit: 65536 }}
@@ -125,11 +141,11 @@ def target(card, memory=None):
 
 
 @functools.cache
-def devices(card, count=1, memory=None):
+def devices(card, count=1, share=SHARE, memory=None):
     """Cards that are not there: JAX compiles for them and puts nothing on them."""
     topology = topologies.get_topology_desc(
         platform="cuda",
-        target_config=target(card, memory),
+        target_config=target(card, share, memory),
         topology=f"1x1x{count}",
     )
     return tuple(topology.devices)
@@ -148,13 +164,39 @@ def _placed(value, mesh):
     return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=sharding)
 
 
-def mesh_of(card, shape=(1,), axes=("card",), memory=None):
+def mesh_of(card, shape=(1,), axes=("card",), **limit):
     """A mesh of cards that are not there, such as (4, 2), "batch" and "model"."""
-    cards = types.SimpleNamespace(devices=devices(card, math.prod(shape), memory))
+    cards = types.SimpleNamespace(devices=devices(card, math.prod(shape), **limit))
     return topologies.make_mesh(cards, shape, axes)
 
 
-def compile_for(card, function, *arguments, donate=(), memory=None, **options):
+@contextlib.contextmanager
+def as_on(card):
+    """Keras and JAX ask, while they trace, what GPU is there: they find this card.
+
+    Then Keras takes cuDNN's flash attention where the card would get it.
+    """
+    its = float("{}.{}".format(*card_named(card).capability))
+    sizes = Mock(side_effect=RuntimeError)
+    with (
+        patch.object(jax, "default_backend", lambda: "gpu"),
+        patch.object(gpu_rnn, "compute_rnn_workspace_reserve_space_sizes", sizes),
+        patch.multiple(
+            cudnn_attention,
+            check_cudnn_version=lambda: 91000,  # 9.10, as in `target`
+            check_compute_capability=lambda least: its >= float(least),
+            is_cuda_compute_capability_equal=lambda same: its == float(same),
+        ),
+    ):
+        yield
+    if sizes.called:
+        cause = "cuDNN says only on a card what its LSTM needs"
+        raise Refused(f"{card}: {cause}. Fix: LSTM(..., use_cudnn=False)")
+
+
+def compile_for(
+    card, function, *arguments, donate=(), share=SHARE, memory=None, **options
+):
     """Compile a function for a card that is not there.
 
     Args:
@@ -162,7 +204,7 @@ def compile_for(card, function, *arguments, donate=(), memory=None, **options):
         function: what `jax.jit` takes.
         *arguments: arrays, or shapes as `array` gives them; nested ones too.
         donate: numbers of the arguments whose memory the results may take.
-        memory: bytes that the compiler believes the card has, if not the card's own.
+        share, memory: as for `limit_of`; of a mesh, `mesh_of` has them.
         **options: XLA's own options of compilation; `out_shardings` goes to `jax.jit`.
 
     Returns:
@@ -174,11 +216,13 @@ def compile_for(card, function, *arguments, donate=(), memory=None, **options):
     """
     placed = [x.sharding for x in jax.tree.leaves(arguments) if hasattr(x, "sharding")]
     placed = [x.mesh for x in placed if isinstance(x, NamedSharding)]
-    mesh = placed[0] if placed else mesh_of(card, memory=memory)
+    mesh = placed[0] if placed else mesh_of(card, share=share, memory=memory)
     placed = jax.tree.map(lambda value: _placed(value, mesh), arguments)
     jitted = {k: options.pop(k) for k in ("out_shardings",) if k in options}
-    traced = jax.jit(function, donate_argnums=donate, **jitted).trace(*placed)
-    lowered = traced.lower()
+    function = functools.partial(function)  # traced anew: the answers are this card's
+    with as_on(card):
+        traced = jax.jit(function, donate_argnums=donate, **jitted).trace(*placed)
+        lowered = traced.lower()
     with tempfile.TemporaryDirectory() as folder:
         try:
             options = {"xla_dump_to": folder, "xla_dump_hlo_as_text": False, **options}
@@ -272,8 +316,11 @@ class Program:
 
     @property
     def arithmetic(self):
-        """Floating-point operations of the matrix products and convolutions."""
-        return sum(map(_arithmetic, _equations(self._traced.jaxpr.jaxpr)))
+        """Floating-point operations of the matrix products and convolutions.
+
+        Products with the zeros that strides put into a gradient do not count.
+        """
+        return round(sum(map(_arithmetic, _equations(self._traced.jaxpr.jaxpr))))
 
     @property
     def traffic(self):
@@ -329,6 +376,7 @@ def _arithmetic(equation):
     elif equation.primitive.name == "conv_general_dilated":
         kernel = equation.invars[1].aval.shape
         each = math.prod(kernel) // kernel[equation.params["dimension_numbers"][1][0]]
+        each /= math.prod(equation.params["lhs_dilation"])
     else:
         return 0
     return 2 * each * math.prod(equation.outvars[0].aval.shape)

@@ -204,6 +204,76 @@ answer = compile_step_for("T4", model, *spread).collectives
     assert sums == {"all-reduce": 64 * 64 * 4 + 4}  # and the loss
 
 
+# Attention in 16 bits: cuDNN's flash attention from capability 8.0 on.
+ATTENTION = """
+def attention(x):
+    return keras.ops.dot_product_attention(x, x, x)
+
+def calls(card, dtype):
+    program = compile_for(card, attention, array(2, 128, 4, 64, dtype=dtype))
+    return any("fmha" in name for name in program.launches)
+"""
+
+
+def test_keras_chooses_attention_as_on_the_card(ask):
+    cards = "T4", "A100 40 GB", "H100", "T4"  # the same function, one after the other
+    ask(ATTENTION)
+    found = ask(f"answer = [calls(card, 'float16') for card in {cards}]")
+    assert found == [False, True, True, False]
+    assert ask("answer = calls('H100', 'float32')") is False
+
+
+def test_after_the_trace_keras_finds_this_machine_again(ask):
+    ask(ATTENTION + "calls('H100', 'float16')")
+    assert ask("answer = jax.default_backend()") == "cpu"
+    ones = "jnp.ones((2, 8, 4, 64), 'float16')"
+    assert ask(f"answer = list(attention({ones}).shape)") == [2, 8, 4, 64]
+
+
+def test_the_compiler_is_told_the_limit_that_jax_would_tell_it(ask):
+    given = r"int(re.search(r'device_memory_size: (\d+)', target('T4', **{}))[1]) * 0.8"
+    for limit, bytes_ in [
+        ({}, 0.75 * 15_634_268_160),
+        ({"share": 0.9}, 0.9 * 15_634_268_160),
+        ({"memory": 2**30}, 0.75 * 2**30),
+    ]:
+        assert ask(f"answer = {given.format(limit)}") == pytest.approx(bytes_, abs=2)
+        assert ask(f"answer = limit_of('T4', **{limit})") == int(bytes_)
+
+
+def test_above_the_limit_the_compiler_computes_again(ask):
+    """Six layers whose activations take 12 MiB: within a share, and above a smaller."""
+    totals = ask(
+        """
+layers = [keras.layers.Dense(64, activation="gelu") for _ in range(6)]
+deep, many = model_of(*layers), (array(8192, 64), array(8192, 64))
+answer = [
+    compile_step_for("T4", deep, *many, memory=2**25, share=share).plan["total"]
+    for share in (0.9, 0.6)
+]
+"""
+    )
+    assert totals[0] > 0.6 * 2**25 and totals[1] < 0.9 * totals[0]
+
+
+def test_zeros_between_a_strided_gradient_are_no_arithmetic(ask):
+    counted = ask(
+        """
+def images_of(strides):
+    conv = [keras.layers.Conv2D(8, 4, strides=strides, padding="same") for _ in "ab"]
+    model = keras.Sequential([keras.Input((64, 64, 8)), *conv])
+    model.compile("sgd", "mse")
+    side = 64 // strides**2
+    shapes = array(2, 64, 64, 8), array(2, side, side, 8)
+    return compile_step_for("T4", model, *shapes).arithmetic
+answer = [images_of(1), images_of(2)]
+"""
+    )
+    each = 2 * 2 * 4 * 4 * 8 * 8  # for each pixel of an output: 2 images, 4 x 4 x 8 x 8
+    by_hand = [each * (3 * 64**2 + 2 * 64**2), each * (3 * 16**2 + 2 * 32**2)]
+    assert counted == by_hand  # 3: forward and both gradients; of the first layer, 2
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [
@@ -225,6 +295,12 @@ answer = compile_step_for("T4", model, *spread).collectives
             "layers = keras.layers.Reshape((8, 8)), of, keras.layers.Flatten()\n"
             "compile_step_for('T4', model_of(*layers), *batch)",
             "Refused: T4: Unsupported algorithm on the current device(s): ALG_DOT_BF16",
+        ),
+        (
+            "layer = keras.layers.LSTM(8)\n"
+            "layer.build((4, 16, 64))\n"
+            "compile_for('T4', lambda x: layer(x), array(4, 16, 64))",
+            "Refused: T4: cuDNN says only on a card what its LSTM needs. Fix: LSTM(",
         ),
     ],
 )
