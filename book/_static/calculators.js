@@ -25,6 +25,8 @@
   function read(text, kind, low, high, whole = false) {
     const plain = text.replace(/[\u00a0\u2009\u202f]/g, " ").replace(/’/g, "'").trim();
     if (!plain) return [0, "Write a number here."];
+    const factors = plain.split(/ *[×x*] */);
+    if (kind === "number" && factors.length > 1) return product(factors, low, high, whole);
     const found = NUMBER.exec(plain) ?? [];
     const digits = (found[2] ?? "").replace(/[^0-9]/g, "");
     const fraction = (found[4] ?? "").slice(1);
@@ -39,6 +41,17 @@
     if (value > high) return [value, `Too large: at most ${decimal(high, 15)}.`];
     if (whole && value % 1) return [value, "Write a whole number."];
     return [value, ""];
+  }
+
+  // A product such as 1,024 × 12,288.
+  function product(factors, low, high, whole) {
+    let value = 1;
+    for (const factor of factors) {
+      const [one, error] = read(factor, "number", 0, high);
+      if (error) return [0, error];
+      value *= one;
+    }
+    return read(String(value), "number", low, high, whole);
   }
 
   function decimal(value, digits = 3) {
@@ -73,6 +86,7 @@
   const work = (operations) => inUnits(operations, FLOP);
   const duration = (seconds) => (seconds ? inUnits(seconds, TIME) : "0 s");
   const all = (value) => decimal(value, 15);
+  const counted = (number, what) => `${all(number)} ${what}${number === 1 ? "" : "s"}`;
 
   // ---- The formulas --------------------------------------------------------------------
 
@@ -86,6 +100,10 @@
   const COUNTERS = 12;
   const STATE_BEYOND = 16;
   const ENOUGH = 1e15;
+  // A compiler's plan can hold this many times the ledger's activations (tools/plan).
+  const COMPILED = 2.4;
+  // So many cards does NVLink reach in most machines.
+  const NVLINK_REACH = 8;
 
   const row = (name, value, how, mark = "") => ({ name, value, how, mark });
   const group = (title, rows) => ({ title, rows });
@@ -114,10 +132,21 @@
 
   const segmentsKept = (layers) => Math.ceil(2 * Math.sqrt(layers)) - 1;
 
-  function remedy(name, total, room, how) {
-    const fits = total <= room;
-    const value = `${held(total)}, ${fits ? "fits" : "does not fit"}`;
-    return row(name, value, how, fits ? "good" : "bad");
+  // What the step holds, and what a compiler may make of it.
+  const atMost = (step) => added(step) + (COMPILED - 1) * step.activations;
+
+  const BY_LEDGER = "fits by the ledger, not by twice the ledger";
+
+  // How a step fits: its mark, and the words for it.
+  function fit(step, room) {
+    if (atMost(step) <= room) return ["good", "fits, by twice the ledger too"];
+    if (added(step) <= room) return ["perhaps", BY_LEDGER];
+    return ["bad", "does not fit"];
+  }
+
+  function remedy(name, step, room, how) {
+    const [mark, words] = fit(step, room);
+    return row(name, `${held(added(step))}, ${words}`, how, mark);
   }
 
   function memory(v, figures) {
@@ -125,8 +154,8 @@
     const room = (card.memory * v.share) / 100;
     const mixed = v.policy === "mixed";
     const step = stepBytes(v.parameters, v.optimizer, mixed, v.batch * v.activations);
-    const total = added(step);
-    const fits = total <= room;
+    const [total, most] = [added(step), atMost(step)];
+    const [mark, words] = fit(step, room);
     const count = all(v.parameters);
     const rows = [
       row("Weights", held(step.weights), `${count} × 4 bytes`),
@@ -147,66 +176,81 @@
         held(step.activations),
         `batch ${all(v.batch)} × ${all(v.activations)} × ${mixed ? 2 : 4} bytes`,
       ),
-      row("Together", held(total), "the sum", fits ? "good" : "bad"),
+      row("Together", held(total), "the sum: the ledger", mark),
+      row(
+        "A compiler may need up to",
+        held(most),
+        `the same with ${decimal(COMPILED)} times the activations`,
+        most <= room ? "good" : mark,
+      ),
       row(`Room on the ${v.card}`, held(room), `${decimal(v.share)} % of ${held(card.memory)}`),
     );
     const groups = [group("What the step holds", rows)];
-    if (fits) {
+    const programs = `${held(room)} that programs get of the ${v.card}`;
+    if (mark === "good") {
       const verdict =
-        `It fits, by the ledger: ${held(total)} of the ${held(room)} that programs ` +
-        `get of the ${v.card}. A compiler's plan can be 1.8 times as ` +
-        `large: ${held(1.8 * total)}.`;
+        `It fits, by twice the ledger too: the step holds ${held(total)}, a compiler ` +
+        `may make up to ${held(most)} of it, and both are less than the ${programs}.`;
       return { verdict, groups };
     }
-    const remedies = remediesOf(v, figures, room, total);
-    const first = remedies.find((one) => one.mark === "good");
-    const verdict =
-      `It does not fit: the step holds ${held(total)}, and programs get ${held(room)} ` +
-      `of the ${v.card}. ` +
-      (first
-        ? `The first remedy that is enough: ${first.name[0].toLowerCase()}` +
-          `${first.name.slice(1)} (${first.value}).`
-        : "No remedy on one card is enough: spread the state over several.");
+    const remedies = remediesOf(v, figures, room, step);
+    const named = (one) => `${one.name[0].toLowerCase()}${one.name.slice(1)}`;
+    const sure = remedies.find((one) => one.mark === "good");
+    const first = remedies.find((one) => one.mark !== "bad");
+    let verdict =
+      mark === "bad"
+        ? `It does not fit: the step holds ${held(total)}, more than the ${programs}. `
+        : `It ${words}: the step holds ${held(total)} of the ${programs}, and a ` +
+          `compiler may make up to ${held(most)} of it. `;
+    if (mark === "bad" && first && first !== sure)
+      verdict += `The first remedy that fits by the ledger: ${named(first)}. `;
+    if (sure) verdict += `The first that fits by twice the ledger too: ${named(sure)}.`;
+    else if (first) verdict += "No remedy fits by twice the ledger: ask the compiler.";
+    else verdict += "No remedy on one card is enough: spread the state over several.";
     groups.push(group("Remedies, the cheapest first", remedies));
     return { verdict, groups };
   }
 
-  function remediesOf(v, figures, room, total) {
+  function remediesOf(v, figures, room, step) {
     const rows = [];
     let mixed = v.policy === "mixed";
     let withIt = "";
     if (!mixed) {
       const has = Object.hasOwn(figures.cards[v.card].rates, "bfloat16");
       const name = has ? "mixed_bfloat16" : "mixed_float16";
-      const less = added(
-        stepBytes(v.parameters, v.optimizer, true, v.batch * v.activations),
-      );
+      const kept = v.batch * v.activations;
+      const less = stepBytes(v.parameters, v.optimizer, true, kept);
       const how = "activations in 2 bytes, and a 16-bit copy of the weights";
       rows.push(remedy(`Mixed precision, ${name}`, less, room, how));
-      if (room < less && less < total) [mixed, withIt] = [true, " with mixed precision"];
+      if (room < atMost(less) && added(less) < added(step))
+        [mixed, withIt] = [true, " with mixed precision"];
     }
     const sample = (mixed ? 2 : 4) * v.activations;
-    const floor = added(stepBytes(v.parameters, v.optimizer, mixed, 0));
-    const left = Math.max(room - floor, 0);
-    const most = Math.floor(left / sample);
+    const rest = stepBytes(v.parameters, v.optimizer, mixed, 0);
+    const floor = added(rest);
+    const holding = (activations, more = 0) => ({ ...rest, more, activations });
+    // So many samples' activations have room beside the rest: surely, or by the ledger.
+    const samples = (beside, factor = 1) =>
+      Math.floor(Math.max(room - beside, 0) / (factor * sample));
+    const sure = (beside) => samples(beside, COMPILED) || samples(beside);
+    const most = sure(floor);
+    const byLedger = samples(floor);
     rows.push(
       remedy(
         (most ? `A batch of ${all(most)}` : "A smaller batch") + withIt,
-        floor + Math.max(most, 1) * sample,
+        holding(Math.max(most, 1) * sample),
         room,
-        `${held(floor)} whatever the batch, ${held(sample)} for a sample`,
+        `${held(floor)} whatever the batch, ${held(sample)} for a sample` +
+          (most < byLedger ? `; by the ledger alone ${all(byLedger)}` : ""),
       ),
     );
 
     const gathered = 4 * v.parameters;
-    const micro = largestDivisor(
-      v.batch,
-      Math.floor(Math.max(left - gathered, 0) / sample),
-    );
+    const micro = largestDivisor(v.batch, sure(floor + gathered));
     rows.push(
       remedy(
-        `The same batch in ${micro ? `${all(v.batch / micro)} pieces` : "pieces"}${withIt}`,
-        floor + gathered + Math.max(micro, 1) * sample,
+        `The same batch in ${micro ? counted(v.batch / micro, "piece") : "pieces"}${withIt}`,
+        holding(Math.max(micro, 1) * sample, gathered),
         room,
         `activations of one piece, and ${held(gathered)} for the sum of gradients`,
       ),
@@ -216,7 +260,7 @@
     rows.push(
       remedy(
         `Rematerialisation${withIt}`,
-        floor + (v.batch * sample * kept) / v.layers,
+        holding((v.batch * sample * kept) / v.layers),
         room,
         `${all(kept)} of ${all(v.layers)} layers' outputs alive`,
       ),
@@ -224,23 +268,25 @@
 
     const names = Object.keys(REMEMBERED);
     for (const other of names.slice(names.indexOf(v.optimizer) + 1)) {
-      const bare = added(stepBytes(v.parameters, other, mixed, 0));
-      const fitting = Math.floor(Math.max(room - bare, 0) / sample);
+      const bare = stepBytes(v.parameters, other, mixed, 0);
+      const fitting = samples(added(bare), COMPILED) || samples(added(bare));
       const size = most ? v.batch : Math.max(Math.min(fitting, v.batch), 1);
       const how =
         `${decimal(REMEMBERED[other])} bytes of state a weight, ` +
         `a batch of ${all(size)}`;
       const name = `Another optimizer${withIt}: ${OPTIMIZERS[other]}`;
-      rows.push(remedy(name, bare + size * sample, room, how));
+      rows.push(remedy(name, { ...bare, activations: size * sample }, room, how));
     }
 
-    const larger = Object.entries(figures.cards)
-      .sort(([, a], [, b]) => a.memory - b.memory)
-      .find(([, card]) => total <= (card.memory * v.share) / 100);
+    const share = (card) => (card.memory * v.share) / 100;
+    const known = Object.entries(figures.cards).sort(([, a], [, b]) => a.memory - b.memory);
+    const larger =
+      known.find(([, card]) => atMost(step) <= share(card)) ??
+      known.find(([, card]) => added(step) <= share(card));
     if (larger) {
       const [name, card] = larger;
       const how = `${decimal(v.share)} % of its ${held(card.memory)}`;
-      rows.push(row(`A larger card: ${name}`, `${held(total)}, fits`, how, "good"));
+      rows.push(remedy(`A larger card: ${name}`, step, share(card), how));
     } else rows.push(row("A larger card", "does not fit", "none of the cards here", "bad"));
     return rows;
   }
@@ -326,74 +372,129 @@
 
   const ringBytes = (n, result) => ((2 * (n - 1)) / n) * result;
 
+  // What a card holds of each layout: for the whole step, and for a while.
+  function layouts(v, width) {
+    const each = 4 + REMEMBERED[v.optimizer];
+    const copies = v.policy === "mixed" ? 2 : 0;
+    const [whole, part] = [v.parameters, v.parameters / v.cards];
+    const holds = (own, gathered, gradients) => ({
+      state: each * own + STATE_BEYOND,
+      weights: gathered,
+      gradients: width * gradients,
+    });
+    return {
+      "Data parallel": holds(whole, copies * whole, whole),
+      FSDP: holds(part, v.cards > 1 ? width * whole : copies * whole, part),
+      "Tensor parallel": holds(part, copies * part, part),
+    };
+  }
+
   function cards(v, figures) {
     const [card, link] = [figures.cards[v.card], figures.links[v.link]];
     const width = v.policy === "mixed" ? 2 : 4;
     const each = 4 + REMEMBERED[v.optimizer];
-    const state = each * v.parameters + STATE_BEYOND;
-    const part = (each * v.parameters) / v.cards + STATE_BEYOND;
+    const room = (card.memory * v.share) / 100;
     const sends = ringBytes(v.cards, width * v.parameters + 4);
-    const features = v.batch * v.features * width;
+    const featuresSent =
+      v.reduces * ringBytes(v.cards, v.batch * v.features * width);
     const [n, many] = [all(v.cards), all(v.parameters)];
+    const one = `${decimal(width)} bytes`;
     const twice = `2 × ${all(v.cards - 1)}/${n}`;
-    const whole = `${many} × ${decimal(each)} bytes, and 16 bytes`;
-    const eighth = `${many} × ${decimal(each)} bytes ÷ ${n}, and 16 bytes`;
-    const rows = (holds, how, bytes, sent) => {
-      const fits = holds <= card.memory;
-      const size = `${held(holds)} (${moved(holds)})`;
-      return [
+    const weights = {
+      "Data parallel": "all weights in 16 bits",
+      FSDP: "all weights, gathered until the forward pass ends",
+      "Tensor parallel": "its weights in 16 bits",
+    };
+    const sent = {
+      "Data parallel": [sends, `${twice} × ${many} gradients × ${one}`],
+      FSDP: [sends, `gathered, and scattered: ${twice} × ${many} × ${one}`],
+      "Tensor parallel": [
+        featuresSent,
+        `${counted(v.reduces, "all-reduce")} × ${twice} × ` +
+          `${all(v.batch)} × ${all(v.features)} × ${one}`,
+      ],
+    };
+    const far = v.link.startsWith("NVLink") && v.cards > NVLINK_REACH;
+    const reach = far ? `; in most machines NVLink reaches ${NVLINK_REACH} cards` : "";
+    const both = (bytes) => `${held(bytes)} (${moved(bytes)})`;
+    const found = layouts(v, width);
+    const groups = Object.entries(found).map(([name, step]) => {
+      const [total, [bytes, how]] = [added(step), sent[name]];
+      const fits = total <= room;
+      const over = v.cards > 1 && name !== "Data parallel" ? ` ÷ ${n}` : "";
+      const rows = [
         row(
           "A card holds of the state",
-          fits ? size : `${size}, does not fit`,
-          `${how}; the ${v.card} has ${held(card.memory)}`,
+          both(step.state) + (step.state <= room ? "" : ", does not fit"),
+          `${many} × ${decimal(each)} bytes${over}, and 16 bytes`,
+          step.state <= room ? "" : "bad",
+        ),
+      ];
+      if (step.weights)
+        rows.push(
+          row(
+            "And for a while",
+            both(step.weights) + (step.weights <= room ? "" : ", does not fit"),
+            weights[name],
+            step.weights <= room ? "" : "bad",
+          ),
+        );
+      const left = room - total;
+      rows.push(
+        row("And of the gradients", both(step.gradients), `${many} × ${one}${over}`),
+        row(
+          "Together",
+          both(total) + (fits ? "" : ", does not fit"),
+          fits
+            ? `${held(left)} of ${held(room)} are left for activations`
+            : `programs get ${held(room)}, ${decimal(v.share)} % of the ${v.card}`,
           fits ? "good" : "bad",
         ),
-        row("A card sends in a step", moved(bytes), sent),
+        row("A card sends in a step", moved(bytes), how),
         row(
           "The link needs at least",
           duration(bytes / link),
-          `${moved(bytes)} ÷ ${decimal(link / 1e9, 6)} GB/s`,
+          `${moved(bytes)} ÷ ${decimal(link / 1e9, 6)} GB/s${reach}`,
         ),
-      ];
-    };
-    const one = `${decimal(width)} bytes`;
-    const reduced = `${twice} × ${many} gradients × ${one}`;
-    const scattered = `${n} cards gather and scatter: ${twice} × ${many} × ${one}`;
-    const summed =
-      `${all(v.reduces)} all-reduces × ${twice} × ` +
-      `${all(v.batch)} × ${all(v.features)} × ${one}`;
-    const featuresSent = v.reduces * ringBytes(v.cards, features);
-    const gathered = row(
-      "And gathers, for a while",
-      `${held(width * v.parameters)} (${moved(width * v.parameters)})`,
-      `all weights when the forward pass ends: ${many} × ${one}`,
+      );
+      return group(name, rows);
+    });
+    return { verdict: verdictOf(v, found, room, each, sends, featuresSent, link), groups };
+  }
+
+  function verdictOf(v, found, room, each, sends, featuresSent, link) {
+    const [copies, sharded, cut] = Object.values(found).map(added);
+    const where = `${counted(v.cards, "card")} of the kind ${v.card}`;
+    const time = (bytes) => `${moved(bytes)} a step, at least ${duration(bytes / link)}`;
+    const tensor = `tensor parallelism ${time(featuresSent)}`;
+    if (copies <= room)
+      return (
+        `Before activations, data parallelism needs ${held(copies)} of the ` +
+        `${held(room)} that programs get of a card, and sends ${time(sends)} on this link.`
+      );
+    const start = `Data parallelism needs ${held(copies)}, and a card has ${held(room)} for programs. `;
+    if (sharded <= room)
+      return (
+        start +
+        `Before activations, FSDP needs ${held(sharded)} a card, ` +
+        `and ${held(room - sharded)} are left for them. It sends ${time(sends)} on this ` +
+        `link; ${tensor}.`
+      );
+    const gathered =
+      `FSDP does not fit: it gathers all weights, and needs ${held(sharded)} a card. `;
+    if (cut <= room)
+      return (
+        start + gathered +
+        `Tensor parallelism needs ${held(cut)} before activations, and ` +
+        `${held(room - cut)} are left for them; it sends ${time(featuresSent)}. Between ` +
+        "both lie a mesh of two axes, and FSDP that gathers each layer a second time."
+      );
+    const needed = Math.ceil((each * v.parameters) / (room - STATE_BEYOND));
+    return (
+      `It does not fit on ${where}: FSDP needs ${held(sharded)} a card, tensor ` +
+      `parallelism ${held(cut)}, and a card has ${held(room)} for programs. ` +
+      `The state alone needs ${counted(needed, "card")} of this kind.`
     );
-    const sharded = rows(part, eighth, sends, scattered);
-    sharded.splice(1, 0, gathered);
-    const groups = [
-      group("Data parallel", rows(state, whole, sends, reduced)),
-      group("FSDP", sharded),
-      group("Tensor parallel", rows(part, eighth, featuresSent, summed)),
-    ];
-    const least = duration(sends / link);
-    let verdict;
-    if (state <= card.memory)
-      verdict =
-        `The state fits as ${n} copies of ${held(state)}. Data parallelism sends ` +
-        `${moved(sends)} a step, at least ${least} on this link.`;
-    else if (part <= card.memory)
-      verdict =
-        `The state, ${held(state)}, fits on no ${v.card}; cut in ${n} it is ` +
-        `${held(part)} a card. FSDP sends ${moved(sends)} a step, at ` +
-        `least ${least} on this link; tensor parallelism ${moved(featuresSent)}, ` +
-        `${duration(featuresSent / link)}.`;
-    else {
-      const needed = Math.ceil((each * v.parameters) / (card.memory - STATE_BEYOND));
-      verdict =
-        `Even cut in ${n} the state does not fit: ${held(part)} a card. The state ` +
-        `alone needs ${all(needed)} cards of this kind.`;
-    }
-    return { verdict, groups };
   }
 
   function price(v, figures) {
@@ -425,12 +526,12 @@
       row(
         "Time of the training",
         duration(seconds),
-        `${decimal(count)} steps × ${duration(step)}, the longer of the two`,
+        `${count % 1 ? decimal(count) : all(count)} steps × ${duration(step)}, the longer of the two`,
       ),
       row(
         "Price",
         decimal(cost),
-        `${decimal(seconds / 3600)} h × ${n} cards × ${decimal(v.price, 6)}`,
+        `${decimal(seconds / 3600)} h × ${counted(v.cards, "card")} × ${decimal(v.price, 6)}`,
       ),
     ];
     const saves = [
@@ -438,7 +539,7 @@
         "Save every",
         duration(interval),
         `√(2 × ${duration(v.checkpoint)} × ${decimal(v.days)} days ` +
-          `÷ ${all(v.machines)} machines)`,
+          `÷ ${counted(v.machines, "machine")})`,
       ),
       row(
         "Lost to checkpoints and crashes",
@@ -449,7 +550,7 @@
     ];
     const binds = compute >= message ? "arithmetic takes" : "messages take";
     let verdict =
-      `${duration(seconds)} on ${n} cards, for ${decimal(cost)}; of a step the ${binds} ` +
+      `${duration(seconds)} on ${counted(v.cards, "card")}, for ${decimal(cost)}; of a step the ${binds} ` +
       "longer. ";
     if (lost < 1) {
       const [longer, dearer] = [seconds / (1 - lost), cost / (1 - lost)];
