@@ -10,6 +10,7 @@ from urllib.parse import unquote, urldefrag, urlencode, urljoin, urlsplit
 
 import bs4
 import pytest
+import yaml
 from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
@@ -33,6 +34,7 @@ from site_browser import (
 
 from tools.model import chapters, outcomes, questions
 
+MESSAGES = Path(__file__).with_name("messages.yml")
 PAGES = sitemap()
 CHAPTERS = [page for page in PAGES if page.startswith("notebooks/")]
 NOTEBOOKS = [*CHAPTERS, *(page for page in PAGES if page.startswith("assignments/"))]
@@ -339,6 +341,20 @@ def test_a_list_is_filtered_by_words(reader, base, page, words, most, text):
     assert text in "".join(rows.all_inner_texts()).replace("Soft", "soft")
     reader.tab.locator(".row-filter").fill("")
     assert rows.count() == everything
+
+
+def test_a_pasted_message_gets_its_row_or_not_here(reader, base):
+    reader.open(f"{base}book/troubleshooting.html")
+    wrong = []
+    for case in yaml.safe_load(MESSAGES.read_text(encoding="utf-8")):
+        reader.tab.locator(".row-filter").fill(case["message"].replace("\n", " "))
+        rows = reader.tab.locator("ul.troubles > li:visible").evaluate_all(
+            "rows => rows.map(row => row.id.replace('troubles-', ''))"
+        )
+        right = any(row.startswith(str(case["row"])) for row in rows[:3])
+        if not (right if case["row"] else rows == []):
+            wrong.append((case["message"][:80], rows))
+    assert wrong == []
 
 
 def search(watched: Watched, base: str, words: str, page: str) -> Locator:
