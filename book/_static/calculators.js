@@ -458,6 +458,8 @@
     const { step } = found[2];
     const shared = (added(step) - step.weights - STATE_BEYOND) * v.cards;
     const beside = (1 - MARGIN) * room - STATE_BEYOND - step.weights;
+    const needed = Math.ceil(shared / beside);
+    const among = v.batch % needed ? ", or the next number that divides the batch" : "";
     const start =
       least.left < 0
         ? `It does not fit on ${counted(v.cards, "card")} of the kind ${v.card}: `
@@ -468,7 +470,7 @@
         ? "Take more cards."
         : beside > 0
           ? `FSDP that gathers each layer twice, with a fifth left for activations, ` +
-            `needs ${counted(Math.ceil(shared / beside), "card")} of this kind.`
+            `needs ${counted(needed, "card")} of this kind${among}.`
           : "One layer's weights are too large for FSDP: take a mesh of two axes.")
     );
   }
