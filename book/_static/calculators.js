@@ -73,14 +73,10 @@
   const steps = (base, names) => names.map((name, k) => [base ** k, base ** k, name]);
   const GIB = steps(1024, ["bytes", "KiB", "MiB", "GiB", "TiB"]);
   const GB = steps(1000, ["bytes", "kB", "MB", "GB", "TB"]);
-  const FLOP = [
-    [1, 1, "FLOP"], [1e6, 1e6, "MFLOP"], [1e9, 1e9, "GFLOP"], [1e12, 1e12, "TFLOP"],
-    [1e15, 1e15, "PFLOP"],
-  ];
+  const FLOP = steps(1000, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"]);
   const TIME = [
-    [1e-9, 1e-9, "ns"], [1e-6, 1e-6, "µs"], [1e-3, 1e-3, "ms"], [1, 1, "s"],
-    [120, 60, "min"], [7200, 3600, "h"], [172800, 86400, "days"],
-    [63115200, 31557600, "years"],
+    [1e-9, 1e-9, "ns"], [1e-6, 1e-6, "µs"], [1e-3, 1e-3, "ms"], [1, 1, "s"], [120, 60, "min"],
+    [7200, 3600, "h"], [172800, 86400, "days"], [63115200, 31557600, "years"],
   ];
   const held = (bytes) => inUnits(bytes, GIB);
   const moved = (bytes) => inUnits(bytes, GB);
@@ -130,8 +126,6 @@
           if (best < divisor && divisor <= most) best = divisor;
     return best;
   }
-
-  const segmentsKept = (layers) => Math.ceil(2 * Math.sqrt(layers)) - 1;
 
   // What the step holds, and what a compiler may make of it.
   const atMost = (step) => added(step) + (COMPILED - 1) * step.activations;
@@ -223,45 +217,27 @@
     const sure = (beside) => samples(beside, COMPILED) || samples(beside);
     const most = sure(floor);
     const byLedger = samples(floor);
-    rows.push(
-      remedy(
-        (most ? `A batch of ${all(most)}` : "A smaller batch") + withIt,
-        holding(Math.max(most, 1) * sample),
-        room,
-        `${held(floor)} whatever the batch, ${held(sample)} for a sample` +
-          (most < byLedger ? `; by the ledger alone ${all(byLedger)}` : ""),
-      ),
-    );
-
+    const alone = most < byLedger ? `; by the ledger alone ${all(byLedger)}` : "";
+    const size = (most ? `A batch of ${all(most)}` : "A smaller batch") + withIt;
+    const each = `${held(floor)} whatever the batch, ${held(sample)} for a sample${alone}`;
+    rows.push(remedy(size, holding(Math.max(most, 1) * sample), room, each));
     const gathered = 4 * v.parameters;
     const micro = largestDivisor(v.batch, sure(floor + gathered));
-    rows.push(
-      remedy(
-        `The same batch in ${micro ? counted(v.batch / micro, "piece") : "pieces"}${withIt}`,
-        holding(Math.max(micro, 1) * sample, gathered),
-        room,
-        `activations of one piece, and ${held(gathered)} for the sum of gradients`,
-      ),
-    );
-
-    const kept = segmentsKept(v.layers);
-    rows.push(
-      remedy(
-        `Rematerialisation${withIt}`,
-        holding((v.batch * sample * kept) / v.layers),
-        room,
-        `${all(kept)} of ${all(v.layers)} layers' outputs alive`,
-      ),
-    );
+    const pieces = micro ? counted(v.batch / micro, "piece") : "pieces";
+    const inPieces = holding(Math.max(micro, 1) * sample, gathered);
+    const one = `activations of one piece, and ${held(gathered)} for the sum of gradients`;
+    rows.push(remedy(`The same batch in ${pieces}${withIt}`, inPieces, room, one));
+    const kept = Math.ceil(2 * Math.sqrt(v.layers)) - 1; // the best equal segments
+    const alive = `${all(kept)} of ${all(v.layers)} layers' outputs alive`;
+    const fewer = holding((v.batch * sample * kept) / v.layers);
+    rows.push(remedy(`Rematerialisation${withIt}`, fewer, room, alive));
 
     const names = Object.keys(REMEMBERED);
     for (const other of names.slice(names.indexOf(v.optimizer) + 1)) {
       const bare = stepBytes(v.parameters, other, mixed, 0);
       const fitting = samples(added(bare), COMPILED) || samples(added(bare));
       const size = most ? v.batch : Math.max(Math.min(fitting, v.batch), 1);
-      const how =
-        `${decimal(REMEMBERED[other])} bytes of state a weight, ` +
-        `a batch of ${all(size)}`;
+      const how = `${REMEMBERED[other]} bytes of state a weight, a batch of ${all(size)}`;
       const name = `Another optimizer${withIt}: ${OPTIMIZERS[other]}`;
       rows.push(remedy(name, { ...bare, activations: size * sample }, room, how));
     }
@@ -604,9 +580,7 @@
       const same = understood === "" || field.value.trim() === understood;
       const unit = field.dataset.kind === "bytes" ? " bytes" : "";
       about.querySelector(".calc-error").textContent = error;
-      about.querySelector(".calc-understood").textContent = same
-        ? ""
-        : `= ${understood}${unit}`;
+      about.querySelector(".calc-understood").textContent = same ? "" : `= ${understood}${unit}`;
       if (error) field.setAttribute("aria-invalid", "true");
       else field.removeAttribute("aria-invalid");
     }
