@@ -218,8 +218,10 @@ def test_weights_that_are_gathered_for_a_while_must_fit_too(answer):
     assert "FSDP that gathers each layer twice needs 38.8 GiB" in deep["verdict"]
     assert deep["rows"]["FSDP: And for a while"] == "324 GiB (348 GB), does not fit"
     assert "NVLink reaches 8 cards" in deep["how"]["FSDP: The link needs at least"]
-    sends = [deep["rows"][f"{name}: A card sends in a step"] for name in (
-        "FSDP", "FSDP, gathered twice")]
+    sends = [
+        deep["rows"][f"{name}: A card sends in a step"]
+        for name in ("FSDP", "FSDP, gathered twice")
+    ]
     assert sends == ["685 GB", "1.03 TB"]
 
 
@@ -230,8 +232,10 @@ def test_a_layout_that_leaves_no_margin_is_not_recommended(answer):
     assert more.startswith("Before activations, data parallelism needs 44.7 GiB")
     less = answer("cards", **small, share=65)["verdict"]
     assert "Before activations, FSDP needs" in less
-    assert "Before activations, FSDP needs" in answer(
-        "cards", parameters=3.9e9, cards=8)["verdict"]
+    assert (
+        "Before activations, FSDP needs"
+        in answer("cards", parameters=3.9e9, cards=8)["verdict"]
+    )
     nvlink = {"card": "A100 80 GB", "link": FIELDS["nvlink"]["A100 80 GB"]}
     two = {"parameters": 7e9, "cards": 2, **nvlink}
     verdict = answer("cards", **two)["verdict"]
