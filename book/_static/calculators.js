@@ -7,7 +7,7 @@
   const NUMBER =
     /^([+-]?)([0-9]{1,3}(?:([ ,_'])[0-9]{3})(?:\3[0-9]{3})*|[0-9]*)(\.[0-9]*)?(?:e([+-]?[0-9]{1,5}))? *([a-z%]*)$/i;
   const POWERS = {
-    "": 0, k: 3, thousand: 3, m: 6, million: 6, g: 9, b: 9, billion: 9, t: 12, trillion: 12,
+    "": 0, k: 3, thousand: 3, m: 6, million: 6, g: 9, b: 9, billion: 9, t: 12, trillion: 12, p: 15,
   };
   const SUFFIXES = {
     number: POWERS,
@@ -30,7 +30,8 @@
     const found = NUMBER.exec(plain) ?? [];
     const digits = (found[2] ?? "").replace(/[^0-9]/g, "");
     const fraction = (found[4] ?? "").slice(1);
-    const suffix = (found[6] ?? "").toLowerCase();
+    let suffix = (found[6] ?? "").toLowerCase();
+    if (kind === "number") suffix = suffix.replace(/flop$/, "");
     const binary = kind === "bytes" && Object.hasOwn(BINARY, suffix);
     if (!(digits || fraction) || !(binary || Object.hasOwn(SUFFIXES[kind], suffix)))
       return [0, `This is no number. Write it like ${EXAMPLES[kind]}.`];
@@ -72,14 +73,10 @@
   const steps = (base, names) => names.map((name, k) => [base ** k, base ** k, name]);
   const GIB = steps(1024, ["bytes", "KiB", "MiB", "GiB", "TiB"]);
   const GB = steps(1000, ["bytes", "kB", "MB", "GB", "TB"]);
-  const FLOP = [
-    [1, 1, "FLOP"], [1e6, 1e6, "MFLOP"], [1e9, 1e9, "GFLOP"], [1e12, 1e12, "TFLOP"],
-    [1e15, 1e15, "PFLOP"],
-  ];
+  const FLOP = steps(1000, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"]);
   const TIME = [
-    [1e-9, 1e-9, "ns"], [1e-6, 1e-6, "µs"], [1e-3, 1e-3, "ms"], [1, 1, "s"],
-    [120, 60, "min"], [7200, 3600, "h"], [172800, 86400, "days"],
-    [63115200, 31557600, "years"],
+    [1e-9, 1e-9, "ns"], [1e-6, 1e-6, "µs"], [1e-3, 1e-3, "ms"], [1, 1, "s"], [120, 60, "min"],
+    [7200, 3600, "h"], [172800, 86400, "days"], [63115200, 31557600, "years"],
   ];
   const held = (bytes) => inUnits(bytes, GIB);
   const moved = (bytes) => inUnits(bytes, GB);
@@ -91,11 +88,7 @@
   // ---- The formulas --------------------------------------------------------------------
 
   const REMEMBERED = { adam: 8, momentum: 4, sgd: 0 };
-  const OPTIMIZERS = {
-    adam: "Adam",
-    momentum: "Lion, or SGD with momentum",
-    sgd: "plain SGD",
-  };
+  const OPTIMIZERS = { adam: "Adam", momentum: "Lion, or SGD with momentum", sgd: "plain SGD" };
   const RATES = { float32: "float32", tf32: "tf32", half: "float16" };
   const COUNTERS = 12;
   const STATE_BEYOND = 16;
@@ -104,6 +97,10 @@
   const COMPILED = 2.4;
   // So many cards does NVLink reach in most machines.
   const NVLINK_REACH = 8;
+  // So many all-reduces of features has a transformer's layer.
+  const LAYER_REDUCES = 4;
+  // This part of the room must be left for activations.
+  const MARGIN = 0.2;
 
   const row = (name, value, how, mark = "") => ({ name, value, how, mark });
   const group = (title, rows) => ({ title, rows });
@@ -130,8 +127,6 @@
     return best;
   }
 
-  const segmentsKept = (layers) => Math.ceil(2 * Math.sqrt(layers)) - 1;
-
   // What the step holds, and what a compiler may make of it.
   const atMost = (step) => added(step) + (COMPILED - 1) * step.activations;
 
@@ -157,42 +152,29 @@
     const [total, most] = [added(step), atMost(step)];
     const [mark, words] = fit(step, room);
     const count = all(v.parameters);
+    const kept = `batch ${all(v.batch)} × ${all(v.activations)} × ${mixed ? 2 : 4} bytes`;
+    const remembered = `${count} × ${REMEMBERED[v.optimizer]} bytes, and 12 bytes`;
+    const compiled = `the same with ${COMPILED} times the activations`;
+    const copies = row("16-bit copies of the weights", held(step.copies), `${count} × 2 bytes`);
     const rows = [
       row("Weights", held(step.weights), `${count} × 4 bytes`),
       row("Gradients", held(step.gradients), `${count} × 4 bytes`),
-      row(
-        `State of ${OPTIMIZERS[v.optimizer]}`,
-        held(step.optimizer),
-        `${count} × ${decimal(REMEMBERED[v.optimizer])} bytes, and 12 bytes`,
-      ),
-    ];
-    if (mixed)
-      rows.push(
-        row("16-bit copies of the weights", held(step.copies), `${count} × 2 bytes`),
-      );
-    rows.push(
-      row(
-        "Activations",
-        held(step.activations),
-        `batch ${all(v.batch)} × ${all(v.activations)} × ${mixed ? 2 : 4} bytes`,
-      ),
+      row(`State of ${OPTIMIZERS[v.optimizer]}`, held(step.optimizer), remembered),
+      ...(mixed ? [copies] : []),
+      row("Activations", held(step.activations), kept),
       row("Together", held(total), "the sum: the ledger", mark),
-      row(
-        "A compiler may need up to",
-        held(most),
-        `the same with ${decimal(COMPILED)} times the activations`,
-        most <= room ? "good" : mark,
-      ),
+      row("A compiler may need up to", held(most), compiled, most <= room ? "good" : mark),
       row(`Room on the ${v.card}`, held(room), `${decimal(v.share)} % of ${held(card.memory)}`),
-    );
+    ];
     const groups = [group("What the step holds", rows)];
     const programs = `${held(room)} that programs get of the ${v.card}`;
-    if (mark === "good") {
-      const verdict =
-        `It fits, by twice the ledger too: the step holds ${held(total)}, a compiler ` +
-        `may make up to ${held(most)} of it, and both are less than the ${programs}.`;
-      return { verdict, groups };
-    }
+    if (mark === "good")
+      return {
+        groups,
+        verdict:
+          `It fits, by twice the ledger too: the step holds ${held(total)}, a compiler ` +
+          `may make up to ${held(most)} of it, and both are less than the ${programs}.`,
+      };
     const remedies = remediesOf(v, figures, room, step);
     const named = (one) => `${one.name[0].toLowerCase()}${one.name.slice(1)}`;
     const sure = remedies.find((one) => one.mark === "good");
@@ -235,45 +217,27 @@
     const sure = (beside) => samples(beside, COMPILED) || samples(beside);
     const most = sure(floor);
     const byLedger = samples(floor);
-    rows.push(
-      remedy(
-        (most ? `A batch of ${all(most)}` : "A smaller batch") + withIt,
-        holding(Math.max(most, 1) * sample),
-        room,
-        `${held(floor)} whatever the batch, ${held(sample)} for a sample` +
-          (most < byLedger ? `; by the ledger alone ${all(byLedger)}` : ""),
-      ),
-    );
-
+    const alone = most < byLedger ? `; by the ledger alone ${all(byLedger)}` : "";
+    const size = (most ? `A batch of ${all(most)}` : "A smaller batch") + withIt;
+    const each = `${held(floor)} whatever the batch, ${held(sample)} for a sample${alone}`;
+    rows.push(remedy(size, holding(Math.max(most, 1) * sample), room, each));
     const gathered = 4 * v.parameters;
     const micro = largestDivisor(v.batch, sure(floor + gathered));
-    rows.push(
-      remedy(
-        `The same batch in ${micro ? counted(v.batch / micro, "piece") : "pieces"}${withIt}`,
-        holding(Math.max(micro, 1) * sample, gathered),
-        room,
-        `activations of one piece, and ${held(gathered)} for the sum of gradients`,
-      ),
-    );
-
-    const kept = segmentsKept(v.layers);
-    rows.push(
-      remedy(
-        `Rematerialisation${withIt}`,
-        holding((v.batch * sample * kept) / v.layers),
-        room,
-        `${all(kept)} of ${all(v.layers)} layers' outputs alive`,
-      ),
-    );
+    const pieces = micro ? counted(v.batch / micro, "piece") : "pieces";
+    const inPieces = holding(Math.max(micro, 1) * sample, gathered);
+    const one = `activations of one piece, and ${held(gathered)} for the sum of gradients`;
+    rows.push(remedy(`The same batch in ${pieces}${withIt}`, inPieces, room, one));
+    const kept = Math.ceil(2 * Math.sqrt(v.layers)) - 1; // the best equal segments
+    const alive = `${all(kept)} of ${all(v.layers)} layers' outputs alive`;
+    const fewer = holding((v.batch * sample * kept) / v.layers);
+    rows.push(remedy(`Rematerialisation${withIt}`, fewer, room, alive));
 
     const names = Object.keys(REMEMBERED);
     for (const other of names.slice(names.indexOf(v.optimizer) + 1)) {
       const bare = stepBytes(v.parameters, other, mixed, 0);
       const fitting = samples(added(bare), COMPILED) || samples(added(bare));
       const size = most ? v.batch : Math.max(Math.min(fitting, v.batch), 1);
-      const how =
-        `${decimal(REMEMBERED[other])} bytes of state a weight, ` +
-        `a batch of ${all(size)}`;
+      const how = `${REMEMBERED[other]} bytes of state a weight, a batch of ${all(size)}`;
       const name = `Another optimizer${withIt}: ${OPTIMIZERS[other]}`;
       rows.push(remedy(name, { ...bare, activations: size * sample }, room, how));
     }
@@ -310,6 +274,7 @@
       memory: "the memory's bandwidth binds (memory-bound)",
       launches: "the start of the kernels binds (latency-bound)",
     };
+    const perByte = (ratio) => `${decimal(ratio)} FLOP per byte`;
     const peak = `${decimal(rate / 1e12, 6)} TFLOP/s`;
     const bandwidth = `${decimal(speed / 1e9, 6)} GB/s`;
     const rows = [
@@ -317,16 +282,8 @@
       row("Memory", duration(times.memory), `${moved(data)} ÷ ${bandwidth}`),
       row("Launches", duration(start), `${all(v.kernels)} × ${decimal(v.pace)} µs`),
       row("Least time", duration(least), "the longest of the three"),
-      row(
-        "Arithmetic intensity",
-        `${decimal(flop / data)} FLOP per byte`,
-        `${work(flop)} ÷ ${moved(data)}`,
-      ),
-      row(
-        "Ridge of the card",
-        `${decimal(rate / speed)} FLOP per byte`,
-        `${peak} ÷ ${bandwidth}`,
-      ),
+      row("Arithmetic intensity", perByte(flop / data), `${work(flop)} ÷ ${moved(data)}`),
+      row("Ridge of the card", perByte(rate / speed), `${peak} ÷ ${bandwidth}`),
     ];
     let verdict =
       `With a batch of ${all(v.batch)} ${words[binds]}: at least ` +
@@ -345,11 +302,8 @@
     const even = [
       row("The batch that reaches the ridge", reach, how),
       ownMachine(v, start + fixed / speed, Math.max(v.operations / rate, each / speed)),
-      row(
-        "What the card can gain over your machine",
-        `${decimal(own / least)} times, at most`,
-        `${duration(own)} there ÷ the least time here`,
-      ),
+      row("What the card can gain over your machine", `${decimal(own / least)} times, at most`,
+        `${duration(own)} there ÷ the least time here`),
     ];
     return { verdict, groups: [group("The limits", rows), group("Break-even", even)] };
   }
@@ -370,130 +324,130 @@
     return row("The card is faster than your machine", said, how);
   }
 
-  const ringBytes = (n, result) => ((2 * (n - 1)) / n) * result;
-
-  // What a card holds of each layout: for the whole step, and for a while.
-  function layouts(v, width) {
-    const each = 4 + REMEMBERED[v.optimizer];
-    const copies = v.policy === "mixed" ? 2 : 0;
-    const [whole, part] = [v.parameters, v.parameters / v.cards];
-    const holds = (own, gathered, gradients) => ({
-      state: each * own + STATE_BEYOND,
-      weights: gathered,
-      gradients: width * gradients,
+  // What a card holds of each layout for the whole step and for a while, and sends.
+  function layouts(v) {
+    const [n, many] = [v.cards, all(v.parameters)];
+    const mixed = v.policy === "mixed";
+    const width = mixed ? 2 : 4;
+    const copies = mixed ? 2 * v.parameters : 0;
+    const layer = v.parameters / Math.max(v.reduces / LAYER_REDUCES, 1);
+    const gathered = (count) => (n > 1 ? width * count : copies);
+    const ring = (factor) => `${all(factor)} × ${all(n - 1)}/${all(n)}`;
+    const sends = (factor, bytes) => (factor * (n - 1) * bytes) / n;
+    const weights = width * v.parameters + 4; // and the loss
+    const one = `${many} × ${width} bytes`;
+    const layout = (name, words, parts, brief, kept, sent, how) => ({
+      ...{ name, words, parts, kept, sent, how },
+      step: {
+        state: ((4 + REMEMBERED[v.optimizer]) * v.parameters) / parts + STATE_BEYOND,
+        weights: brief,
+        // On one card as the first form counts them; on several as they travel.
+        gradients: ((n > 1 ? width : 4) * v.parameters) / parts,
+      },
     });
-    return {
-      "Data parallel": holds(whole, copies * whole, whole),
-      FSDP: holds(part, v.cards > 1 ? width * whole : copies * whole, part),
-      "Tensor parallel": holds(part, copies * part, part),
-    };
+    return [
+      layout("Data parallel", "data parallelism", 1, copies, "all weights in 16 bits",
+        sends(2, weights), `of the gradients: ${ring(2)} × ${one}`),
+      layout("FSDP", "FSDP", n, gathered(v.parameters),
+        "all weights, gathered until the forward pass ends",
+        sends(2, weights), `gathered, and scattered: ${ring(2)} × ${one}`),
+      layout("FSDP, gathered twice", "FSDP that gathers each layer twice", n,
+        gathered(layer), `one layer's weights, ${all(LAYER_REDUCES)} all-reduces a layer`,
+        sends(3, weights), `gathered twice, and scattered: ${ring(3)} × ${one}`),
+      layout("Tensor parallel", "tensor parallelism", n, copies / n,
+        "its weights in 16 bits", sends(2 * v.reduces, width * v.batch * v.features),
+        `${counted(v.reduces, "all-reduce")} × ${ring(2)} × ${all(v.batch)} × ` +
+          `${all(v.features)} × ${width} bytes`),
+    ];
+  }
+
+  // What is wrong with the link: NVLink is another one on each card, or none.
+  function wrongLink(v, figures) {
+    const own = figures.nvlink[v.card] ?? "no NVLink";
+    if (v.cards === 1 || !v.link.startsWith("NVLink") || v.link === own) return null;
+    return { problem: ["link", `The ${v.card} has ${own}.`] };
   }
 
   function cards(v, figures) {
+    if (v.batch % v.cards)
+      return { problem: ["batch", `Not divisible by ${counted(v.cards, "card")}.`] };
+    const wrong = wrongLink(v, figures);
+    if (wrong) return wrong;
     const [card, link] = [figures.cards[v.card], figures.links[v.link]];
-    const width = v.policy === "mixed" ? 2 : 4;
-    const each = 4 + REMEMBERED[v.optimizer];
     const room = (card.memory * v.share) / 100;
-    const sends = ringBytes(v.cards, width * v.parameters + 4);
-    const featuresSent =
-      v.reduces * ringBytes(v.cards, v.batch * v.features * width);
     const [n, many] = [all(v.cards), all(v.parameters)];
-    const one = `${decimal(width)} bytes`;
-    const twice = `2 × ${all(v.cards - 1)}/${n}`;
-    const weights = {
-      "Data parallel": "all weights in 16 bits",
-      FSDP: "all weights, gathered until the forward pass ends",
-      "Tensor parallel": "its weights in 16 bits",
-    };
-    const sent = {
-      "Data parallel": [sends, `${twice} × ${many} gradients × ${one}`],
-      FSDP: [sends, `gathered, and scattered: ${twice} × ${many} × ${one}`],
-      "Tensor parallel": [
-        featuresSent,
-        `${counted(v.reduces, "all-reduce")} × ${twice} × ` +
-          `${all(v.batch)} × ${all(v.features)} × ${one}`,
-      ],
-    };
     const far = v.link.startsWith("NVLink") && v.cards > NVLINK_REACH;
     const reach = far ? `; in most machines NVLink reaches ${NVLINK_REACH} cards` : "";
-    const both = (bytes) => `${held(bytes)} (${moved(bytes)})`;
-    const found = layouts(v, width);
-    const groups = Object.entries(found).map(([name, step]) => {
-      const [total, [bytes, how]] = [added(step), sent[name]];
-      const fits = total <= room;
-      const over = v.cards > 1 && name !== "Data parallel" ? ` ÷ ${n}` : "";
-      const rows = [
-        row(
-          "A card holds of the state",
-          both(step.state) + (step.state <= room ? "" : ", does not fit"),
-          `${many} × ${decimal(each)} bytes${over}, and 16 bytes`,
-          step.state <= room ? "" : "bad",
-        ),
-      ];
-      if (step.weights)
-        rows.push(
-          row(
-            "And for a while",
-            both(step.weights) + (step.weights <= room ? "" : ", does not fit"),
-            weights[name],
-            step.weights <= room ? "" : "bad",
-          ),
-        );
-      const left = room - total;
-      rows.push(
-        row("And of the gradients", both(step.gradients), `${many} × ${one}${over}`),
-        row(
-          "Together",
-          both(total) + (fits ? "" : ", does not fit"),
-          fits
-            ? `${held(left)} of ${held(room)} are left for activations`
-            : `programs get ${held(room)}, ${decimal(v.share)} % of the ${v.card}`,
-          fits ? "good" : "bad",
-        ),
-        row("A card sends in a step", moved(bytes), how),
+    const found = layouts(v);
+    const groups = found.map((one) => {
+      const { step, parts } = one;
+      one.left = room - added(step);
+      one.mark = one.left < 0 ? "bad" : one.left < MARGIN * room ? "perhaps" : "good";
+      const over = parts > 1 ? ` ÷ ${n}` : "";
+      const line = (name, bytes, how) => {
+        const fits = bytes <= room;
+        const size = `${held(bytes)} (${moved(bytes)})${fits ? "" : ", does not fit"}`;
+        return row(name, size, how, fits ? "" : "bad");
+      };
+      const sum = line(
+        "Together",
+        added(step),
+        one.left < 0
+          ? `programs get ${held(room)}, ${decimal(v.share)} % of the ${v.card}`
+          : `${held(one.left)} of ${held(room)} are left for activations`,
+      );
+      const each = `${4 + REMEMBERED[v.optimizer]} bytes${over}, and 16 bytes`;
+      const bytes = `${decimal((step.gradients * parts) / v.parameters)} bytes${over}`;
+      return group(one.name, [
+        line("A card holds of the state", step.state, `${many} × ${each}`),
+        ...(step.weights ? [line("And for a while", step.weights, one.kept)] : []),
+        line("And of the gradients", step.gradients, `${many} × ${bytes}`),
+        { ...sum, mark: one.mark },
+        row("A card sends in a step", moved(one.sent), one.how),
         row(
           "The link needs at least",
-          duration(bytes / link),
-          `${moved(bytes)} ÷ ${decimal(link / 1e9, 6)} GB/s${reach}`,
+          duration(one.sent / link),
+          `${moved(one.sent)} ÷ ${decimal(link / 1e9, 6)} GB/s${reach}`,
         ),
-      );
-      return group(name, rows);
+      ]);
     });
-    return { verdict: verdictOf(v, found, room, each, sends, featuresSent, link), groups };
+    return { verdict: verdictOf(v, found, room, link), groups };
   }
 
-  function verdictOf(v, found, room, each, sends, featuresSent, link) {
-    const [copies, sharded, cut] = Object.values(found).map(added);
-    const where = `${counted(v.cards, "card")} of the kind ${v.card}`;
-    const time = (bytes) => `${moved(bytes)} a step, at least ${duration(bytes / link)}`;
-    const tensor = `tensor parallelism ${time(featuresSent)}`;
-    if (copies <= room)
+  // The first layout that leaves a margin. Tensor parallelism waits for its messages, so
+  // it is none beyond NVLink's reach.
+  function verdictOf(v, found, room, link) {
+    const offered = v.cards > NVLINK_REACH ? found.slice(0, -1) : found;
+    const best = offered.find((one) => one.mark === "good");
+    const least = offered.reduce((a, b) => (b.left > a.left ? b : a));
+    const needs = (one) => `${one.words} needs ${held(added(one.step))} a card`;
+    const programs = `of the ${held(room)} that programs get`;
+    if (best) {
+      const before = offered.slice(0, offered.indexOf(best)).map(needs).join(", ");
       return (
-        `Before activations, data parallelism needs ${held(copies)} of the ` +
-        `${held(room)} that programs get of a card, and sends ${time(sends)} on this link.`
+        (before && `Too much for ${programs.slice(3)}: ${before}. `) +
+        `Before activations, ${needs(best)}, and ${held(best.left)} ${programs} are ` +
+        `left for them. It sends ${moved(best.sent)} a step, at least ` +
+        `${duration(best.sent / link)} on this link.`
       );
-    const start = `Data parallelism needs ${held(copies)}, and a card has ${held(room)} for programs. `;
-    if (sharded <= room)
-      return (
-        start +
-        `Before activations, FSDP needs ${held(sharded)} a card, ` +
-        `and ${held(room - sharded)} are left for them. It sends ${time(sends)} on this ` +
-        `link; ${tensor}.`
-      );
-    const gathered =
-      `FSDP does not fit: it gathers all weights, and needs ${held(sharded)} a card. `;
-    if (cut <= room)
-      return (
-        start + gathered +
-        `Tensor parallelism needs ${held(cut)} before activations, and ` +
-        `${held(room - cut)} are left for them; it sends ${time(featuresSent)}. Between ` +
-        "both lie a mesh of two axes, and FSDP that gathers each layer a second time."
-      );
-    const needed = Math.ceil((each * v.parameters) / (room - STATE_BEYOND));
+    }
+    const { step } = found[2];
+    const shared = (added(step) - step.weights - STATE_BEYOND) * v.cards;
+    const beside = (1 - MARGIN) * room - STATE_BEYOND - step.weights;
+    const needed = Math.ceil(shared / beside);
+    const among = v.batch % needed ? ", or the next number that divides the batch" : "";
+    const start =
+      least.left < 0
+        ? `It does not fit on ${counted(v.cards, "card")} of the kind ${v.card}: `
+        : `It fits barely, with ${held(least.left)} left for activations: `;
     return (
-      `It does not fit on ${where}: FSDP needs ${held(sharded)} a card, tensor ` +
-      `parallelism ${held(cut)}, and a card has ${held(room)} for programs. ` +
-      `The state alone needs ${counted(needed, "card")} of this kind.`
+      `${start}even ${needs(least)}, ${programs}. ` +
+      (v.cards === 1
+        ? "Take more cards."
+        : beside > 0
+          ? `FSDP that gathers each layer twice, with a fifth left for activations, ` +
+            `needs ${counted(needed, "card")} of this kind${among}.`
+          : "One layer's weights are too large for FSDP: take a mesh of two axes.")
     );
   }
 
@@ -501,8 +455,13 @@
     const [card, link] = [figures.cards[v.card], figures.links[v.link]];
     const rate = card.rates[RATES[v.numbers]];
     if (rate === undefined) return noTf32(v);
+    const wrong = wrongLink(v, figures);
+    if (wrong) return wrong;
+    if (v.machines > v.cards)
+      return { problem: ["machines", `More than ${counted(v.cards, "card")}.`] };
+    const sent = v.cards > 1 ? v.sent : 0;
     const compute = v.operations / v.cards / (rate * (v.reached / 100));
-    const message = v.sent / link;
+    const message = sent / link;
     const step = Math.max(compute, message);
     const count = v.samples / v.batch;
     const seconds = step * count;
@@ -512,41 +471,24 @@
     const lost = v.checkpoint / interval + interval / (2 * between);
     const n = all(v.cards);
     const rows = [
-      row(
-        "Arithmetic of a step",
-        duration(compute),
+      row("Arithmetic of a step", duration(compute),
         `${work(v.operations)} ÷ ${n} ÷ ` +
-          `(${decimal(v.reached)} % of ${decimal(rate / 1e12, 6)} TFLOP/s)`,
-      ),
-      row(
-        "Messages of a step",
-        duration(message),
-        `${moved(v.sent)} ÷ ${decimal(link / 1e9, 6)} GB/s`,
-      ),
-      row(
-        "Time of the training",
-        duration(seconds),
-        `${count % 1 ? decimal(count) : all(count)} steps × ${duration(step)}, the longer of the two`,
-      ),
-      row(
-        "Price",
-        decimal(cost),
-        `${decimal(seconds / 3600)} h × ${counted(v.cards, "card")} × ${decimal(v.price, 6)}`,
-      ),
+          `(${decimal(v.reached)} % of ${decimal(rate / 1e12, 6)} TFLOP/s)`),
+      row("Messages of a step", duration(message),
+        `${moved(sent)} ÷ ${decimal(link / 1e9, 6)} GB/s`),
+      row("Time of the training", duration(seconds),
+        `${count % 1 ? decimal(count) : all(count)} steps × ${duration(step)}, the longer of the two`),
+      row("Price", decimal(cost),
+        `${decimal(seconds / 3600)} h × ${counted(v.cards, "card")} × ${decimal(v.price, 6)}`),
     ];
     const saves = [
-      row(
-        "Save every",
-        duration(interval),
+      row("Save every", duration(interval),
         `√(2 × ${duration(v.checkpoint)} × ${decimal(v.days)} days ` +
-          `÷ ${counted(v.machines, "machine")})`,
-      ),
-      row(
-        "Lost to checkpoints and crashes",
+          `÷ ${counted(v.machines, "machine")})`),
+      row("Lost to checkpoints and crashes",
         lost < 1 ? `${decimal(100 * lost)} %` : "all of the time",
         `${duration(v.checkpoint)} ÷ ${duration(interval)}, and ` +
-          `${duration(interval)} ÷ 2 ÷ ${duration(between)} between two crashes`,
-      ),
+          `${duration(interval)} ÷ 2 ÷ ${duration(between)} between two crashes`),
     ];
     const binds = compute >= message ? "arithmetic takes" : "messages take";
     let verdict =
@@ -638,9 +580,7 @@
       const same = understood === "" || field.value.trim() === understood;
       const unit = field.dataset.kind === "bytes" ? " bytes" : "";
       about.querySelector(".calc-error").textContent = error;
-      about.querySelector(".calc-understood").textContent = same
-        ? ""
-        : `= ${understood}${unit}`;
+      about.querySelector(".calc-understood").textContent = same ? "" : `= ${understood}${unit}`;
       if (error) field.setAttribute("aria-invalid", "true");
       else field.removeAttribute("aria-invalid");
     }

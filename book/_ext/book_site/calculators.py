@@ -89,8 +89,15 @@ def form_html(name: str, fields: dict[str, dict], options: dict[str, dict]) -> s
     )
 
 
-def figures(links: dict[str, float], folder: Path) -> dict[str, dict]:
+def figures(
+    links: dict[str, float], nvlink: dict[str, str], folder: Path
+) -> dict[str, dict]:
     """The figures that the formulas need: of the links, and of the plan's cards.
+
+    Args:
+        links: by name, bytes a second.
+        nvlink: by card, the link of that name that it has.
+        folder: with the plan.
 
     Raises:
         UserError: the plan can't be read.
@@ -98,7 +105,7 @@ def figures(links: dict[str, float], folder: Path) -> dict[str, dict]:
     cards = record.load_plan(folder)["cards"]
     wanted = ("memory", "bandwidth", "rates")
     known = {name: {x: card[x] for x in wanted} for name, card in cards.items()}
-    return {"cards": known, "links": links}
+    return {"cards": known, "links": links, "nvlink": nvlink}
 
 
 class Calculator(SphinxDirective):
@@ -117,7 +124,7 @@ class Calculator(SphinxDirective):
         if name not in known:
             raise self.error(f"no calculator {name!r}. Fix: one of {', '.join(known)}")
         try:
-            data = figures(content["links"], folder)
+            data = figures(content["links"], content["nvlink"], folder)
         except UserError as error:
             raise ExtensionError(str(error)) from None
         names = {what: {key: key for key in data[what]} for what in data}
