@@ -289,7 +289,7 @@ def test_a_card_has_a_cell_for_each_model_with_the_numbers_of_the_file():
     row = rows["| **T4**"]
     case = planned("T4", "mlp", precision="mixed_float16")
     assert page.whole(page.size_of(case["memory"]["total"])) in row
-    assert "tensor cores: cuBLAS chooses" in row and row.count("<br>") == 1 + 2 * 3
+    assert "tensor cores: left to cuBLAS" in row and row.count("<br>") == 1 + 2 * 3
     assert "does not fit: " in page._cell({**case, "fits": False}, CARD)
 
 

@@ -92,7 +92,7 @@ def shape(model: str, size: str) -> str:
         return f"{its.layers} hidden layers of {its.width}, {its.inputs} inputs"
     if model == "conv":
         filters = ", ".join(map(str, its.filters))
-        return f"Images of {its.side} × {its.side}, stages of {filters} filters"
+        return f"images of {its.side} × {its.side}, stages of {filters} filters"
     return (
         f"{its.layers} layers of width {its.width}, {its.heads} heads, "
         f"{its.length} tokens"
@@ -134,7 +134,7 @@ def tensor_cores(plan: dict) -> str:
     if plan["instructions"]:
         return "yes"
     names = matrix_work(plan)
-    return "no" if names == "plain float32" else f"{names} chooses"
+    return "no" if names == "plain float32" else f"left to {names}"
 
 
 def stale(case: dict, card: dict) -> bool:
@@ -204,7 +204,8 @@ def attention(plan: dict) -> str:
     """How the transformer's attention was planned, which the plans themselves say."""
     left = [x for x in plan["plans"] if stale(x, plan["cards"][x["card"]])]
     again = (
-        f" {len(left)} such plans are being made again, and are left out until then."
+        f" {len(left)} older plans that hold them elsewhere are left out: the cases "
+        "are being planned again."
         if left
         else ""
     )
@@ -231,7 +232,7 @@ def plans(plan: dict) -> str:
             rows = [_row(x, plan["cards"][x["card"]]) for x in cases]
             parts.append(
                 f"````{{dropdown}} {MODELS[model]}, {size}: {len(cases)} plans\n"
-                f"{shape(model, size)}. The compiler's plan of one training step.\n\n"
+                f"Here: {shape(model, size)}. The compiler's plan of one training step.\n\n"
                 f"{table(head, rows)}\n````"
             )
     return "\n\n".join(parts)
