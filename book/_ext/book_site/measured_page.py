@@ -204,8 +204,8 @@ def attention(plan: dict) -> str:
     """How the transformer's attention was planned, which the plans themselves say."""
     left = [x for x in plan["plans"] if stale(x, plan["cards"][x["card"]])]
     again = (
-        f" {len(left)} older plans that hold them elsewhere are left out: the cases "
-        "are being planned again."
+        f" {len(left)} older plans hold all scores on other cards, too: they are left "
+        "out, and are being made again."
         if left
         else ""
     )
