@@ -232,7 +232,7 @@ def plans(plan: dict) -> str:
             rows = [_row(x, plan["cards"][x["card"]]) for x in cases]
             parts.append(
                 f"````{{dropdown}} {MODELS[model]}, {size}: {len(cases)} plans\n"
-                f"Here: {shape(model, size)}. The compiler's plan of one training step.\n\n"
+                f"Here: {shape(model, size)}. Each row is one training step.\n\n"
                 f"{table(head, rows)}\n````"
             )
     return "\n\n".join(parts)
