@@ -135,9 +135,9 @@ def target(card, share=SHARE, memory=None):
       clock_rate_ghz: {its.clock} device_memory_size: {told}
       shared_memory_per_block_optin: {its.block_memory} cuda_compute_capability {{
         major: {its.capability[0]} minor: {its.capability[1]} }}
-      registers_per_core_limit: 65536 registers_per_block_limit: 65536 }}
-      platform_name: "CUDA" dnn_version_info {{ major: 9 minor: 10 }}
-      runtime_version {{ major: 12 minor: 8 }} device_description_str: "{card}" """
+      registers_per_core_limit: 65536 registers_per_block_limit: 65536
+      driver_version: "12.8.0" runtime_version: "12.8.0" }} platform_name: "CUDA"
+      dnn_version_info {{ major: 9 minor: 10 }} device_description_str: "{card}" """
 
 
 @functools.cache

@@ -92,7 +92,7 @@ def shape(model: str, size: str) -> str:
         return f"{its.layers} hidden layers of {its.width}, {its.inputs} inputs"
     if model == "conv":
         filters = ", ".join(map(str, its.filters))
-        return f"Images of {its.side} × {its.side}, stages of {filters} filters"
+        return f"images of {its.side} × {its.side}, stages of {filters} filters"
     return (
         f"{its.layers} layers of width {its.width}, {its.heads} heads, "
         f"{its.length} tokens"
@@ -129,6 +129,31 @@ def matrix_work(plan: dict) -> str:
     return ", ".join([*who, *([kinds[-1][1]] if kinds else [])]) or "plain float32"
 
 
+def tensor_cores(plan: dict) -> str:
+    """Whether the tensor cores multiply; in a library's call only the library knows."""
+    if plan["instructions"]:
+        return "yes"
+    names = matrix_work(plan)
+    return "no" if names == "plain float32" else f"left to {names}"
+
+
+def stale(case: dict, card: dict) -> bool:
+    """Whether a plan has all scores where the card gets flash attention today."""
+    return (
+        case["model"] == "transformer"
+        and case["precision"] != "float32"
+        and card["capability"] >= [8, 0]
+        and not any("fmha" in kind for kind in case.get("launches", ()))
+    )
+
+
+def weights(plan: dict, model: str) -> str:
+    """How many weights a large model has: Adam's state in float32 is 12 bytes each."""
+    wanted = {"model": model, "size": "large", "precision": "float32"}.items()
+    state = next(x["memory"]["state"] for x in plan["plans"] if wanted <= x.items())
+    return f"{digits(state / 12e6)} million weights"
+
+
 def share(plan: dict, card: dict) -> float:
     """The step's memory over what JAX lets it have of the card's."""
     return plan["memory"]["total"] / card["limit"]
@@ -136,7 +161,11 @@ def share(plan: dict, card: dict) -> float:
 
 def cards(plan: dict) -> str:
     """A row for each card, a column for each of the large models."""
-    head = [f"{MODELS[x]}, {BATCHES[x]['large']} samples" for x in BATCHES]
+    head = [
+        f"{MODELS[x]}, {weights(plan, x)}: {shape(x, 'large')}; "
+        f"{BATCHES[x]['large']} samples"
+        for x in BATCHES
+    ]
     rows = []
     for name, card in plan["cards"].items():
         policy = record.suitable(card)
@@ -154,7 +183,9 @@ def cards(plan: dict) -> str:
 
 
 def _cell(case: dict, card: dict) -> str:
-    """Memory, matrix work and the bound of one step on one card."""
+    """Memory, tensor cores and the bound of one step on one card."""
+    if stale(case, card):
+        return "is being planned again"
     if case["status"] != "planned":
         return f"{case['status']}: {case['why']}"
     part = share(case, card)
@@ -166,39 +197,42 @@ def _cell(case: dict, card: dict) -> str:
     least = "no bound: the card has no rate for these numbers"
     if case["least_s"] is not None:
         least = f"at least {whole(seconds(case['least_s']))}"
-    return f"{bar}{memory}<br>{matrix_work(case)}<br>{least}"
+    return f"{bar}{memory}<br>tensor cores: {tensor_cores(case)}<br>{least}"
 
 
 def attention(plan: dict) -> str:
     """How the transformer's attention was planned, which the plans themselves say."""
-    if any("fmha" in kind for x in plan["plans"] for kind in x.get("launches", ())):
-        return (
-            "- **Attention** in 16 bits is cuDNN's flash attention from compute "
-            "capability 8.0 on, which never stores the scores. On a T4, and in float32 "
-            "on every card, the plan holds all scores."
-        )
+    left = [x for x in plan["plans"] if stale(x, plan["cards"][x["card"]])]
+    again = (
+        f" {len(left)} older plans hold all scores on other cards, too: they are left "
+        "out, and are being made again."
+        if left
+        else ""
+    )
     return (
-        "- **Attention** is planned with all scores in memory, on every card, and XLA "
-        "was told 80 % of the card. On a card from compute capability 8.0 on, Keras on "
-        "JAX takes flash attention in 16 bits (chapter 17), which never stores the "
-        "scores: there the transformer needs less, on an H100 less than half."
+        "- **Attention** in 16 bits is cuDNN's flash attention from compute capability "
+        "8.0 on, which never stores the scores. On a T4, and in float32 on every card, "
+        f"the plan holds all scores.{again}"
     )
 
 
 def plans(plan: dict) -> str:
     """A folded table of each model and size: all that was asked, all that was said."""
     head = ["case", "state", "inputs", "temporaries", "total", "of the limit"]
-    head += ["launches", "matrix work", "at least", "bound by"]
+    head += ["kernels", "matrix work", "at least", "bound by"]
     parts = []
     for size in ("large", "small"):
         for model in BATCHES:
             cases = [
-                x for x in plan["plans"] if (x["model"], x["size"]) == (model, size)
+                x
+                for x in plan["plans"]
+                if (x["model"], x["size"]) == (model, size)
+                and not stale(x, plan["cards"][x["card"]])
             ]
             rows = [_row(x, plan["cards"][x["card"]]) for x in cases]
             parts.append(
                 f"````{{dropdown}} {MODELS[model]}, {size}: {len(cases)} plans\n"
-                f"{shape(model, size)}. The compiler's plan of one training step.\n\n"
+                f"Here: {shape(model, size)}. Each row is one training step.\n\n"
                 f"{table(head, rows)}\n````"
             )
     return "\n\n".join(parts)
@@ -229,6 +263,10 @@ def asked(plan: dict) -> str:
     """What is known of the cards, and where the plan comes from."""
     origin = plan["provenance"]
     packages = ", ".join(f"{k} {v}" for k, v in origin["packages"].items())
+    made = [x["provenance"] for x in plan["plans"] if "provenance" in x]
+    later = {(x["date"], x["commit"][:12]) for x in made}
+    times = ", ".join(f"{date_in_words(x)} at `{y}`" for x, y in sorted(later))
+    again = f"{len(made)} plans with flash attention are newer: {times}." * bool(made)
     rows = []
     for name, card in plan["cards"].items():
         rates = (
@@ -251,8 +289,8 @@ def asked(plan: dict) -> str:
         f"`{origin['command']}` on {date_in_words(origin['date'])}, at commit "
         f"`{origin['commit'][:12]}`; Python {origin['python']}, {packages}. It was "
         f"compiled on {origin['compiled_on']['name']}, "
-        f"{origin['compiled_on']['cores']} cores, {origin['system']}, without a GPU."
-        "\n\n"
+        f"{origin['compiled_on']['cores']} cores, {origin['system']}, without a GPU. "
+        f"{again}\n\n"
         f"````{{dropdown}} The cards' figures\n{table(head, rows, words=2)}\n````"
     )
 
