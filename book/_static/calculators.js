@@ -128,13 +128,13 @@
   }
 
   // What the step holds, and what a compiler may make of it.
-  const atMost = (step) => added(step) + (COMPILED - 1) * step.activations;
+  const upTo = (step) => added(step) + (COMPILED - 1) * step.activations;
 
   const BY_LEDGER = "fits by the ledger, not by twice the ledger";
 
   // How a step fits: its mark, and the words for it.
   function fit(step, room) {
-    if (atMost(step) <= room) return ["good", "fits, by twice the ledger too"];
+    if (upTo(step) <= room) return ["good", "fits, by twice the ledger too"];
     if (added(step) <= room) return ["perhaps", BY_LEDGER];
     return ["bad", "does not fit"];
   }
@@ -149,7 +149,7 @@
     const room = (card.memory * v.share) / 100;
     const mixed = v.policy === "mixed";
     const step = stepBytes(v.parameters, v.optimizer, mixed, v.batch * v.activations);
-    const [total, most] = [added(step), atMost(step)];
+    const [total, most] = [added(step), upTo(step)];
     const [mark, words] = fit(step, room);
     const count = all(v.parameters);
     const kept = `batch ${all(v.batch)} × ${all(v.activations)} × ${mixed ? 2 : 4} bytes`;
@@ -204,7 +204,7 @@
       const less = stepBytes(v.parameters, v.optimizer, true, kept);
       const how = "activations in 2 bytes, and a 16-bit copy of the weights";
       rows.push(remedy(`Mixed precision, ${name}`, less, room, how));
-      if (room < atMost(less) && added(less) < added(step))
+      if (room < upTo(less) && added(less) < added(step))
         [mixed, withIt] = [true, " with mixed precision"];
     }
     const sample = (mixed ? 2 : 4) * v.activations;
@@ -245,7 +245,7 @@
     const share = (card) => (card.memory * v.share) / 100;
     const known = Object.entries(figures.cards).sort(([, a], [, b]) => a.memory - b.memory);
     const larger =
-      known.find(([, card]) => atMost(step) <= share(card)) ??
+      known.find(([, card]) => upTo(step) <= share(card)) ??
       known.find(([, card]) => added(step) <= share(card));
     if (larger) {
       const [name, card] = larger;
