@@ -186,8 +186,9 @@ const wordsOf = (text) => new Set(bare(text).match(/[a-z_][\w.]*\w/g) ?? []);
 const bare = (text) => text.replace(/\w+Error:/g, "").toLowerCase();
 
 // Which rows answer what was typed or pasted: those whose text has all of it; else those
-// one of whose messages is in it, or which have most of it: SHARE of its words, of which a word counts
-// the more the fewer rows have it. Below that no row is shown.
+// one of whose messages is in it, or which have most of it: SHARE of its words, of which half are
+// counted and half are weighed, the more the fewer rows have them. Below that, and far
+// below the best row, no row is shown.
 const SHARE = 0.7;
 function matching(rows, typed) {
   const parts = bare(typed).split(/\s+/).filter(Boolean);
@@ -208,7 +209,7 @@ function matching(rows, typed) {
 }
 
 // The three longest words of a text, for the site's search, which wants each of them.
-const rarest = (text) =>
+const longest = (text) =>
   [...wordsOf(text)].sort((a, b) => b.length - a.length).slice(0, 3).join(" ");
 
 // A field that hides the rows of a page that do not match what is typed into it.
@@ -255,7 +256,7 @@ function addFilter(place, rows, label) {
     if (shown.some(Boolean)) return;
     note.textContent = "Not here. ";
     const chapters = element("a", "", "Search the chapters for it");
-    chapters.href = `../search.html?${new URLSearchParams({ q: rarest(typed) })}`;
+    chapters.href = `../search.html?${new URLSearchParams({ q: longest(typed) })}`;
     note.append(chapters);
   }
 

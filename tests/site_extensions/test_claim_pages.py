@@ -194,6 +194,12 @@ def test_an_entry_leads_to_the_claim_that_proves_it(book):
         ("troubleshooting", "fix: A fix.", "fixes: x", "Fix: mend fix, fixes"),
         ("troubleshooting", "chapter: 5", "chapter: 6", "'lost': no such chapter"),
         ("troubleshooting", "id: lost", "name: lost", "Fix: mend id, name"),
+        (
+            "troubleshooting",
+            "message: device lost",
+            "symptom: x\n  message: y",
+            "either",
+        ),
         ("corrections", "claim: two is", "claim: ''", "3 claims begin with ''"),
         ("corrections", "https://x.org/", "x.html", "Fix: mend 'x.html'"),
         ("corrections", "read 2026-11", "July 2023", "Fix: mend 'July 2023'"),

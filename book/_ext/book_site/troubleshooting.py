@@ -63,6 +63,8 @@ class Troubles(ProvedList):
         optional = {"message", "symptom", "also"}
         if wrong := wrong_fields(fields, cls.required | cls.cited, optional):
             raise UserError(f"{name}: not as the list wants it. Fix: mend {wrong}")
+        if ("message" in fields) == ("symptom" in fields):
+            raise UserError(f"{name}: either message or symptom. Fix: mend message")
         chapter = next((x for x in chapters if x.number == fields["chapter"]), None)
         if chapter is None:
             raise UserError(f"{name}: no such chapter. Fix: mend chapter")
