@@ -186,9 +186,9 @@ const wordsOf = (text) => new Set(bare(text).match(/[a-z_][\w.]*\w/g) ?? []);
 const bare = (text) => text.replace(/\w+Error:/g, "").toLowerCase();
 
 // Which rows answer what was typed or pasted: those whose text has all of it; else those
-// one of whose messages is in it, or which have most of it: SHARE of its words, of which half are
-// counted and half are weighed, the more the fewer rows have them. Below that, and far
-// below the best row, no row is shown.
+// one of whose messages is in it, or which have most of it. A few words must all be there,
+// of many words SHARE: half by their number, half by their weight, which is the larger the
+// fewer rows have the word. Below that, and far below the best row, no row is shown.
 const SHARE = 0.7;
 function matching(rows, typed) {
   const parts = bare(typed).split(/\s+/).filter(Boolean);
@@ -196,21 +196,30 @@ function matching(rows, typed) {
   if (whole.some(Boolean)) return whole;
   const words = wordsOf(typed);
   const rarity = (word) => 1 / (1 + rows.filter((row) => row.words.has(word)).length);
-  const share = (some, others) => {
+  const share = (some, others, few) => {
     const sum = (chosen) => chosen.reduce((total, word) => total + rarity(word), 0);
     const found = [...some].filter((word) => others.has(word));
+    if (some.size <= few) return found.length === some.size && some.size ? 1 : 0;
     return (sum(found) / sum([...some]) + found.length / some.size) / 2 || 0;
   };
   const scores = rows.map((row) =>
-    Math.max(share(words, row.words), ...row.messages.map((one) => share(one, words))),
+    Math.max(
+      share(words, row.words, 6),
+      ...row.messages.map((one) => share(one, words, 4)),
+    ),
   );
   const least = Math.max(SHARE, 0.9 * Math.max(...scores));
   return scores.map((score) => score >= least);
 }
 
-// The three longest words of a text, for the site's search, which wants each of them.
+// The three longest words of a message, after the name of its error if it has one, for the
+// site's search, which wants each of them. Names of files and of Python's are left out.
 const longest = (text) =>
-  [...wordsOf(text)].sort((a, b) => b.length - a.length).slice(0, 3).join(" ");
+  [...new Set(text.split(/\w+Error:/).at(-1).toLowerCase().match(/[a-z]+/g) ?? [])]
+    .filter((word) => !new RegExp(`[\\w/]*[._/]${word}|${word}[._/]\\w`).test(text.toLowerCase()))
+    .sort((a, b) => b.length - a.length)
+    .slice(0, 3)
+    .join(" ");
 
 // A field that hides the rows of a page that do not match what is typed into it.
 function addFilter(place, rows, label) {
