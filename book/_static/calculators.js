@@ -127,6 +127,9 @@
     return best;
   }
 
+  // The bytes that programs get of a card.
+  const roomOn = (card, v) => (card.memory * v.share) / 100;
+
   // What the step holds, and what a compiler may make of it.
   const upTo = (step) => added(step) + (COMPILED - 1) * step.activations;
 
@@ -146,7 +149,7 @@
 
   function memory(v, figures) {
     const card = figures.cards[v.card];
-    const room = (card.memory * v.share) / 100;
+    const room = roomOn(card, v);
     const mixed = v.policy === "mixed";
     const step = stepBytes(v.parameters, v.optimizer, mixed, v.batch * v.activations);
     const [total, most] = [added(step), upTo(step)];
@@ -235,22 +238,21 @@
     const names = Object.keys(REMEMBERED);
     for (const other of names.slice(names.indexOf(v.optimizer) + 1)) {
       const bare = stepBytes(v.parameters, other, mixed, 0);
-      const fitting = samples(added(bare), COMPILED) || samples(added(bare));
+      const fitting = sure(added(bare));
       const size = most ? v.batch : Math.max(Math.min(fitting, v.batch), 1);
       const how = `${REMEMBERED[other]} bytes of state a weight, a batch of ${all(size)}`;
       const name = `Another optimizer${withIt}: ${OPTIMIZERS[other]}`;
       rows.push(remedy(name, { ...bare, activations: size * sample }, room, how));
     }
 
-    const share = (card) => (card.memory * v.share) / 100;
     const known = Object.entries(figures.cards).sort(([, a], [, b]) => a.memory - b.memory);
     const larger =
-      known.find(([, card]) => upTo(step) <= share(card)) ??
-      known.find(([, card]) => added(step) <= share(card));
+      known.find(([, card]) => upTo(step) <= roomOn(card, v)) ??
+      known.find(([, card]) => added(step) <= roomOn(card, v));
     if (larger) {
       const [name, card] = larger;
       const how = `${decimal(v.share)} % of its ${held(card.memory)}`;
-      rows.push(remedy(`A larger card: ${name}`, step, share(card), how));
+      rows.push(remedy(`A larger card: ${name}`, step, roomOn(card, v), how));
     } else rows.push(row("A larger card", "does not fit", "none of the cards here", "bad"));
     return rows;
   }
@@ -374,7 +376,7 @@
     const wrong = wrongLink(v, figures);
     if (wrong) return wrong;
     const [card, link] = [figures.cards[v.card], figures.links[v.link]];
-    const room = (card.memory * v.share) / 100;
+    const room = roomOn(card, v);
     const [n, many] = [all(v.cards), all(v.parameters)];
     const far = v.link.startsWith("NVLink") && v.cards > NVLINK_REACH;
     const reach = far ? `; in most machines NVLink reaches ${NVLINK_REACH} cards` : "";

@@ -195,7 +195,10 @@ function matching(rows, typed) {
   const whole = rows.map((row) => parts.every((part) => row.text.includes(part)));
   if (whole.some(Boolean)) return whole;
   const words = wordsOf(typed);
-  const rarity = (word) => 1 / (1 + rows.filter((row) => row.words.has(word)).length);
+  const spread = new Map();
+  for (const row of rows)
+    for (const word of row.words) spread.set(word, (spread.get(word) ?? 0) + 1);
+  const rarity = (word) => 1 / (1 + (spread.get(word) ?? 0));
   const share = (some, others, few) => {
     const sum = (chosen) => chosen.reduce((total, word) => total + rarity(word), 0);
     const found = [...some].filter((word) => others.has(word));
@@ -214,12 +217,11 @@ function matching(rows, typed) {
 
 // The three longest words of a message, after the name of its error if it has one, for the
 // site's search, which wants each of them. Names of files and of Python's are left out.
-const longest = (text) =>
-  [...new Set(text.split(/\w+Error:/).at(-1).toLowerCase().match(/[a-z]+/g) ?? [])]
-    .filter((word) => !new RegExp(`[\\w/]*[._/]${word}|${word}[._/]\\w`).test(text.toLowerCase()))
-    .sort((a, b) => b.length - a.length)
-    .slice(0, 3)
-    .join(" ");
+const longest = (text) => {
+  const message = text.split(/\w+Error:/).at(-1).toLowerCase();
+  const words = message.match(/(?<![\w./])[a-z]+(?![\w/]|\.\w)/g) ?? [];
+  return [...new Set(words)].sort((a, b) => b.length - a.length).slice(0, 3).join(" ");
+};
 
 // A field that hides the rows of a page that do not match what is typed into it.
 function addFilter(place, rows, label) {

@@ -54,7 +54,7 @@ class Corrections(ProvedList):
     """Write the list where the directive stands."""
 
     kind = "corrections"
-    required: ClassVar = {"statement", "where", "truth", "claim"}
+    required: ClassVar = {"statement", "where", "truth"}
     optional: ClassVar = {"since", "found", "costly"}
 
     @staticmethod

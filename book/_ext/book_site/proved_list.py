@@ -50,30 +50,42 @@ class ProvedList(SphinxDirective):
     """Writes the lists where the directive stands; subclasses know their entries."""
 
     kind = ""  # the class of its lists and the beginning of its anchors
-    required: ClassVar[set[str]] = set()  # the fields of an entry
+    required: ClassVar[set[str]] = set()  # the fields of an entry, beside `claim`
     optional: ClassVar[set[str]] = set()
+    cited: ClassVar[set[str]] = set()  # those in place of `claim`, if it may lack
 
     @classmethod
     def check(cls, fields: dict, chapters: list[Chapter]) -> Proved:
-        """Find the one claim whose sentence begins as an entry says.
+        """Find the one claim whose sentence begins as an entry says, or its chapter.
 
         Raises:
             UserError: none or several do, or another field is wrong.
         """
-        name = f"{cls.kind}, {next(iter(fields.values()))!r}"
-        if wrong := wrong_fields(fields, cls.required, cls.optional):
+        name = f"{cls.kind}, {fields.get('id', next(iter(fields.values())))!r}"
+        proved = "claim" in fields or not cls.cited
+        required = cls.required | ({"claim"} if proved else cls.cited)
+        if wrong := wrong_fields(fields, required, cls.optional):
             raise UserError(f"{name}: not as the list wants it. Fix: mend {wrong}")
-        found = [
-            Proved(chapter, claim, fields)
-            for chapter in chapters
-            for claim in chapter.claims
-            if claim.sentence.startswith(fields["claim"])
-        ]
-        if len(found) != 1:
+        if proved:
+            found = [
+                Proved(chapter, claim, fields)
+                for chapter in chapters
+                for claim in chapter.claims
+                if claim.sentence.startswith(fields["claim"])
+            ]
+        else:
+            found = [
+                Proved(chapter, None, fields)
+                for chapter in chapters
+                if chapter.number == fields["chapter"]
+            ]
+        if proved and len(found) != 1:
             raise UserError(
                 f"{name}: {len(found)} claims begin with {fields['claim']!r}. "
                 "Fix: write the beginning of one, from the claims ledger"
             )
+        if not found:
+            raise UserError(f"{name}: no such chapter. Fix: mend chapter")
         if problem := cls.problem(found[0]):
             raise UserError(f"{name}: {problem}")
         return found[0]
