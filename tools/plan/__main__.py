@@ -1,12 +1,10 @@
 """Ask each card's compiler what it makes of the three models: `python -m tools.plan`.
 
-It takes half an hour on two cores and writes `results/compiled-plan.json`. Nothing is
-written before all cases are answered. With words such as `transformer large H100` only
-the cases that have them all are asked again; each is kept with its own provenance.
+It takes ten minutes on two cores and writes `results/compiled-plan.json`. Nothing is
+written before all cases are answered.
 """
 
 import itertools
-import shlex
 import sys
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
@@ -20,12 +18,10 @@ from tools.plan import compiler, engines, record
 PACKAGES = ("jax", "jaxlib", "keras", "numpy")
 
 
-def plan_all(
-    pool: ProcessPoolExecutor, cards: dict[str, dict], words: set[str]
-) -> Iterator[dict]:
-    """Each case that has the words, with its answer, one model after the other."""
-    wanted = (x for x in record.cases(cards) if words <= set(map(str, record.key(x))))
-    groups = itertools.groupby(wanted, lambda case: record.key(case)[:3])
+def plan_all(pool: ProcessPoolExecutor, cards: dict[str, dict]) -> Iterator[dict]:
+    """Each case with its answer, one model after the other."""
+    cases = record.cases(cards)
+    groups = itertools.groupby(cases, lambda case: record.key(case)[:3])
     for build, group in groups:
         cases = list(group)
         answers = pool.submit(compiler.plans, build, cases).result()
@@ -35,14 +31,12 @@ def plan_all(
 
 
 @command
-def main(words: list[str] | None = None) -> None:
-    """Ask for every card, and write the plan; or ask again for some, and replace them.
+def main() -> None:
+    """Ask for every card, and write the plan.
 
     Raises:
-        UserError: the compiler is not here, it ended, no case has the words, or the
-            plan can't be read or written.
+        UserError: the compiler is not here, it ended, or the plan can't be written.
     """
-    again = set(sys.argv[1:] if words is None else words)
     folder, names = compiler_wheels()
     if not folder.is_dir():
         words = ["install", "--no-deps", "--target", str(folder), *names]
@@ -53,27 +47,21 @@ def main(words: list[str] | None = None) -> None:
     try:
         with engines.processes(compiler_variables(folder, ROOT), 1) as pool:
             cards = pool.submit(compiler.cards).result()
-            plans = list(plan_all(pool, cards, again))
+            plans = list(plan_all(pool, cards))
     except BrokenProcessPool:
         raise UserError(
             "the compiler's process ended after what is printed above. "
             "Fix: give it 16 GB of memory, and give the command again"
         ) from None
-    if not plans:
-        raise UserError(f"no case has {' and '.join(again)}. Fix: see `record.CASE`")
     packages = versions(PACKAGES) | dict(name.split("==") for name in names)
-    called = shlex.join(["python", "-m", "tools.plan", *sorted(again)])
-    provenance = {**record.provenance(called, packages), "compiled_on": processor()}
-    if again:
-        content = record.replace(record.load_plan(), plans, provenance)
-    else:
-        content = {
-            "schema": 1,
-            "label": "the compiler's plan",
-            "provenance": provenance,
-            "cards": cards,
-            "plans": plans,
-        }
+    origin = record.provenance("python -m tools.plan", packages)
+    content = {
+        "schema": 1,
+        "label": "the compiler's plan",
+        "provenance": {**origin, "compiled_on": processor()},
+        "cards": cards,
+        "plans": plans,
+    }
     path = record.FOLDER / record.PLAN
     record.write(path, content)
     print(f"{len(plans)} plans are in {path}")

@@ -103,12 +103,6 @@ def complete(case: dict, answer: dict, cards: dict[str, dict]) -> dict:
     }
 
 
-def replace(content: dict, plans: list[dict], provenance: dict) -> dict:
-    """A file's content with some plans made again, each with its own provenance."""
-    new = {key(plan): {**plan, "provenance": provenance} for plan in plans}
-    return {**content, "plans": [new.get(key(x), x) for x in content["plans"]]}
-
-
 def output(*words: str) -> str:
     """What a program prints; nothing if it is not there or fails."""
     if shutil.which(words[0]) is None:

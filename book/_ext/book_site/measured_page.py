@@ -137,16 +137,6 @@ def tensor_cores(plan: dict) -> str:
     return "no" if names == "plain float32" else f"left to {names}"
 
 
-def stale(case: dict, card: dict) -> bool:
-    """Whether a plan has all scores where the card gets flash attention today."""
-    return (
-        case["model"] == "transformer"
-        and case["precision"] != "float32"
-        and card["capability"] >= [8, 0]
-        and not any("fmha" in kind for kind in case.get("launches", ()))
-    )
-
-
 def weights(plan: dict, model: str) -> str:
     """How many weights a large model has: Adam's state in float32 is 12 bytes each."""
     wanted = {"model": model, "size": "large", "precision": "float32"}.items()
@@ -184,8 +174,6 @@ def cards(plan: dict) -> str:
 
 def _cell(case: dict, card: dict) -> str:
     """Memory, tensor cores and the bound of one step on one card."""
-    if stale(case, card):
-        return "is being planned again"
     if case["status"] != "planned":
         return f"{case['status']}: {case['why']}"
     part = share(case, card)
@@ -200,22 +188,6 @@ def _cell(case: dict, card: dict) -> str:
     return f"{bar}{memory}<br>tensor cores: {tensor_cores(case)}<br>{least}"
 
 
-def attention(plan: dict) -> str:
-    """How the transformer's attention was planned, which the plans themselves say."""
-    left = [x for x in plan["plans"] if stale(x, plan["cards"][x["card"]])]
-    again = (
-        f" {len(left)} older plans hold all scores on other cards, too: they are left "
-        "out, and are being made again."
-        if left
-        else ""
-    )
-    return (
-        "- **Attention** in 16 bits is cuDNN's flash attention from compute capability "
-        "8.0 on, which never stores the scores. On a T4, and in float32 on every card, "
-        f"the plan holds all scores.{again}"
-    )
-
-
 def plans(plan: dict) -> str:
     """A folded table of each model and size: all that was asked, all that was said."""
     head = ["case", "state", "inputs", "temporaries", "total", "of the limit"]
@@ -223,12 +195,8 @@ def plans(plan: dict) -> str:
     parts = []
     for size in ("large", "small"):
         for model in BATCHES:
-            cases = [
-                x
-                for x in plan["plans"]
-                if (x["model"], x["size"]) == (model, size)
-                and not stale(x, plan["cards"][x["card"]])
-            ]
+            wanted = {"model": model, "size": size}.items()
+            cases = [x for x in plan["plans"] if wanted <= x.items()]
             rows = [_row(x, plan["cards"][x["card"]]) for x in cases]
             parts.append(
                 f"````{{dropdown}} {MODELS[model]}, {size}: {len(cases)} plans\n"
@@ -263,10 +231,6 @@ def asked(plan: dict) -> str:
     """What is known of the cards, and where the plan comes from."""
     origin = plan["provenance"]
     packages = ", ".join(f"{k} {v}" for k, v in origin["packages"].items())
-    made = [x["provenance"] for x in plan["plans"] if "provenance" in x]
-    later = {(x["date"], x["commit"][:12]) for x in made}
-    times = ", ".join(f"{date_in_words(x)} at `{y}`" for x, y in sorted(later))
-    again = f"{len(made)} plans with flash attention are newer: {times}." * bool(made)
     rows = []
     for name, card in plan["cards"].items():
         rates = (
@@ -289,9 +253,8 @@ def asked(plan: dict) -> str:
         f"`{origin['command']}` on {date_in_words(origin['date'])}, at commit "
         f"`{origin['commit'][:12]}`; Python {origin['python']}, {packages}. It was "
         f"compiled on {origin['compiled_on']['name']}, "
-        f"{origin['compiled_on']['cores']} cores, {origin['system']}, without a GPU. "
-        f"{again}\n\n"
-        f"````{{dropdown}} The cards' figures\n{table(head, rows, words=2)}\n````"
+        f"{origin['compiled_on']['cores']} cores, {origin['system']}, without a GPU."
+        f"\n\n````{{dropdown}} The cards' figures\n{table(head, rows, words=2)}\n````"
     )
 
 
@@ -412,7 +375,7 @@ def rates(records: list[dict]) -> str:
     return table([*head, "a call", "rate"], rows, words=len(head))
 
 
-PLAN = {part.__name__: part for part in (cards, attention, plans, asked)}
+PLAN = {part.__name__: part for part in (cards, plans, asked)}
 MEASURED = {part.__name__: part for part in (devices, steps, techniques, calls, rates)}
 
 
