@@ -88,7 +88,7 @@ class Remote(protocol.Handle):
         return self._answers.ask({"do": "item"}, values, path)
 
     def __repr__(self) -> str:
-        return "<an object of the student's>"
+        return "<an object of the notebook>"
 
     def _refuse(self, *others) -> NoReturn:
         raise NotPlainData(
