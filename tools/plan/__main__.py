@@ -20,8 +20,7 @@ PACKAGES = ("jax", "jaxlib", "keras", "numpy")
 
 def plan_all(pool: ProcessPoolExecutor, cards: dict[str, dict]) -> Iterator[dict]:
     """Each case with its answer, one model after the other."""
-    cases = record.cases(cards)
-    groups = itertools.groupby(cases, lambda case: record.key(case)[:3])
+    groups = itertools.groupby(record.cases(cards), lambda x: record.key(x)[:3])
     for build, group in groups:
         cases = list(group)
         answers = pool.submit(compiler.plans, build, cases).result()
