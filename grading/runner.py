@@ -419,8 +419,8 @@ class Grading:
             for session in started:
                 session.close()
         message = message[:1000]
-        if kind and case.hidden and answers.last:
-            message = f"{message}\nIts last call: {answers.last}."[:2000]
+        if kind and case.hidden and answers.last_call:
+            message = f"{message}\nIts last call: {answers.last_call}."
         return Outcome(message, kind, limit, self.session.lost, self.session.number)
 
     def _start(self, started: list[Session]) -> Session:

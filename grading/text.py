@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 JOINERS = "\u200c\u200d"  # Persian names and some emoji need them
 
 
@@ -18,10 +20,10 @@ def one_line(text: str) -> str:
 
 
 def several_lines(text: str) -> str:
-    """The same for a text that may have line ends and tabs."""
+    """The same for a text that may have line ends and tabs; it loses its colours."""
     return "".join(
         one if _is_harmless(one) or one in "\n\t" else _escape(one)
-        for one in text.replace("\r\n", "\n")
+        for one in COLOUR.sub("", text).replace("\r\n", "\n")
     )
 
 

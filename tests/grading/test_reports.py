@@ -380,6 +380,10 @@ def test_students_are_told_of_what_kind_a_failure_is(kinds, said):
     assert said in page and "9 s" not in page and "q1 zero" not in page
     page = pages.feedback(standing, class_factory.mini(), {}, Options(reveal=True))
     assert "9 s" in page and "q1 zero" in page and said not in page
+    for test in question.tests:
+        test.passed = False
+    page = pages.feedback(standing, class_factory.mini(), {}, Options(reveal=True))
+    assert "9 s" not in page  # the first check says all, and not begun says it once
 
 
 def test_a_report_that_cant_be_written_keeps_no_other_back(tmp_path):
