@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import secrets
+import shutil
 import signal
 import sys
 import webbrowser
@@ -86,7 +87,8 @@ def add_grade(commands) -> None:
     parser.add_argument(
         "--roster",
         type=files.home,
-        help="a table with the columns number, name and mail: whose each file is",
+        help="a table with the columns number, name and mail: whose each file is; a "
+        "copy is kept beside the results, for the runs that come",
     )
     parser.add_argument(
         "--no-extras",
@@ -120,7 +122,9 @@ def grade(options: argparse.Namespace) -> int:
         raise UserError(f"--jobs {options.jobs}: at least one is needed.")
     path = masters.find_master(options.assignment)
     out = results(options, path.stem)
-    people = roster.read(options.roster) if options.roster else None
+    kept = out / roster.FILE  # of the run before
+    table = options.roster or (kept if kept.exists() else None)
+    people = roster.read(table) if table else None
     if options.shard and not options.seed and not (out / SEED_FILE).exists():
         raise UserError(
             "--shard: each part would draw its own hidden inputs. Fix: name the same "
@@ -131,6 +135,8 @@ def grade(options: argparse.Namespace) -> int:
     probe.check()
     assignment = masters.build(path)
     out.mkdir(parents=True, exist_ok=True)
+    if options.roster and not (kept.exists() and kept.samefile(options.roster)):
+        shutil.copyfile(options.roster, kept)
     if not options.shard:
         marks.read(out / marks.FILE, assignment)  # if broken, say so before
     limits = sandbox.Limits(

@@ -13,6 +13,7 @@ from grading.submissions import ENDING, Submission
 from tools.model.errors import UserError
 
 COLUMNS = ("number", "name", "mail")
+FILE = "roster.csv"  # the copy that is kept beside the results
 WORD = re.compile(r"[^\W_]+")
 
 

@@ -415,6 +415,16 @@ def test_a_second_run_grades_only_what_changed(handed_in, capsys):
     assert "0 graded before, 2 to grade" in capsys.readouterr().err
 
 
+def test_a_roster_is_kept_for_the_runs_that_come(handed_in):
+    given = handed_in / "class.csv"
+    given.write_text("number,name,mail\n7,Correct,c@x\n8,Absent,\n")
+    assert class_factory.grade(handed_in, f"--roster={given}") == 0
+    given.unlink()
+    assert class_factory.grade(handed_in) == 0
+    found = [row["name"] for row in rows(handed_in / "out" / "grades.csv").values()]
+    assert "Correct" in found and "Absent" in found
+
+
 def test_another_groups_folder_deletes_no_results(handed_in, capsys):
     assert class_factory.grade(handed_in) == 0
     other = handed_in / "other"
