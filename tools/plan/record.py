@@ -176,7 +176,7 @@ def load_plan(folder: Path = FOLDER) -> dict:
 
 
 def load_devices(folder: Path = FOLDER) -> list[dict]:
-    """What was measured on each device, CPUs first, then by name.
+    """What was measured on each device, CPUs last, by name.
 
     Raises:
         UserError: a file can't be read, is invalid or has no provenance.
@@ -185,5 +185,5 @@ def load_devices(folder: Path = FOLDER) -> list[dict]:
     paths = [folder / x for x in names if x != PLAN and not x.endswith(PARTIAL)]
     records = [parse(path, "schema-measured.json", "make measure") for path in paths]
     return sorted(
-        records, key=lambda x: (x["device"]["kind"] != "cpu", x["device"]["name"])
+        records, key=lambda x: (x["device"]["kind"] == "cpu", x["device"]["name"])
     )

@@ -1,6 +1,6 @@
 """The page *What a GPU would give*: tables of the compiler's plan and of measurements.
 
-The directive `measured` takes the name of a table, one of `PLAN` or `MEASURED`. The
+The directive `measured` takes a table's name, of `PLAN`, `MEASURED`, or `against`. The
 tables are made of the files in `tools/plan/results`; an invalid one stops the build.
 """
 
@@ -298,6 +298,7 @@ def time_of(result: dict | None) -> str:
 
 
 CASE = ("model", "size", "policy", "way", "batch")
+USUAL = "as compile() chooses"
 
 
 def steps(records: list[dict]) -> str:
@@ -325,12 +326,11 @@ def techniques(records: list[dict]) -> str:
         for where, result in measured(records, "training step")
         if result["status"] == "measured"
     }
-    usual = "as compile() chooses"
     rows = []
     for (device, backend, model, size, policy, way, batch), result in steps.items():
-        if (policy, way) == ("float32", usual):
+        if (policy, way) == ("float32", USUAL):
             continue
-        plain = steps.get((device, backend, model, size, "float32", usual, batch))
+        plain = steps.get((device, backend, model, size, "float32", USUAL, batch))
         if plain is None:
             continue
         before, after = quartiles(plain), quartiles(result)
@@ -340,6 +340,28 @@ def techniques(records: list[dict]) -> str:
         rows.append([device, backend, MODELS[model], name, factor])
     head = ["device", "Keras on", "model", "changed"]
     return table([*head, "times as fast"], rows, words=len(head))
+
+
+def against(plan: dict, records: list[dict]) -> str:
+    """What a step took beside its bound: each that was planned and measured."""
+    rows = []
+    for where, result in measured(records, "training step"):
+        words = set(re.split("[ -]", where[0].replace("GB", " GB")))
+        for case in plan["plans"]:
+            card = plan["cards"][case["card"]]
+            policy = case["precision"]
+            if policy == "float32" and "tf32" in card["rates"]:
+                policy = "tf32"  # what a float32 product is computed in there
+            key = (case["model"], case["size"], policy, USUAL, case["batch"])
+            if not words.issuperset(case["card"].split()) or not case.get("least_s"):
+                continue
+            if key == tuple(map(result.get, CASE)) and "samples_s" in result:
+                least, took = case["least_s"], quartiles(result)[1]
+                name = f"{MODELS[case['model']]}, {case['size']}, {case['batch']}"
+                times = [whole(seconds(least)), time_of(result), f"{took / least:.1f}"]
+                rows.append([*where, name, policy, *times])
+    head = ["device", "Keras on", "model, size, batch", "numbers"]
+    return table([*head, "at least", "took", "times as long"], rows, words=len(head))
 
 
 def calls(records: list[dict]) -> str:
@@ -395,8 +417,10 @@ class Measured(SphinxDirective):
                 text = PLAN[name](record.load_plan(folder))
             elif name in MEASURED:
                 text = MEASURED[name](record.load_devices(folder))
+            elif name == "against":
+                text = against(record.load_plan(folder), record.load_devices(folder))
             else:
-                names = ", ".join(sorted({*PLAN, *MEASURED}))
+                names = ", ".join(sorted({*PLAN, *MEASURED, "against"}))
                 raise self.error(f"no table {name!r}. Fix: one of {names}")
         except UserError as error:
             raise ExtensionError(str(error)) from None
