@@ -357,11 +357,10 @@ def against(plan: dict, records: list[dict]) -> str:
                 continue
             if key == tuple(map(result.get, CASE)) and "samples_s" in result:
                 least, took = case["least_s"], quartiles(result)[1]
-                name = f"{MODELS[case['model']]}, {case['size']}, {case['batch']}"
-                times = [whole(seconds(least)), time_of(result), f"{took / least:.1f}"]
-                rows.append([*where, name, policy, *times])
-    head = ["device", "Keras on", "model, size, batch", "numbers"]
-    return table([*head, "at least", "took", "times as long"], rows, words=len(head))
+                step = f"{', '.join(where)}: {MODELS[case['model']]}, {policy}"
+                times = [whole(seconds(least)), f"**{whole(seconds(took))}**"]
+                rows.append([step, *times, f"{took / least:.1f}"])
+    return table(["a step", "at least", "took", "times as long"], rows)
 
 
 def calls(records: list[dict]) -> str:
