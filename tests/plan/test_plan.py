@@ -326,3 +326,16 @@ def test_a_technique_gains_against_the_usual_way_and_noise_is_said():
 def test_a_rate_is_the_work_over_the_median():
     assert "2.00\u00a0GFLOP/s" in page.rates([KNOWN])
     assert "**10.0\u00a0µs**" in page.calls([KNOWN])
+
+
+@pytest.mark.parametrize(
+    ("name", "card"),
+    [("NVIDIA A100-SXM4-80GB", "A100 80 GB"), ("NVIDIA H100 80GB HBM3", "H100")],
+)
+def test_a_step_stands_beside_the_bound_of_its_own_card(name, card):
+    least = planned(card, "mlp", precision="float32")["least_s"]
+    case = {**USUAL, "size": "large", "batch": 4096, "policy": "tf32"}
+    took = result("training step", [3 * least] * 2, **case)
+    text = page.against(PLAN, [{"device": {"name": name}, "results": [took]}])
+    (row,) = text.splitlines()[2:]
+    assert page.whole(page.seconds(least)) in row and row.endswith("| 3.0 |")

@@ -357,10 +357,11 @@ def against(plan: dict, records: list[dict]) -> str:
                 continue
             if key == tuple(map(result.get, CASE)) and "samples_s" in result:
                 least, took = case["least_s"], quartiles(result)[1]
-                step = f"{', '.join(where)}: {MODELS[case['model']]}, {policy}"
+                numbers = POLICIES.get(policy, policy)
+                step = f"{', '.join(where)}: {MODELS[case['model']]}, {numbers}"
                 times = [whole(seconds(least)), f"**{whole(seconds(took))}**"]
                 rows.append([step, *times, f"{took / least:.1f}"])
-    return table(["a step", "at least", "took", "times as long"], rows)
+    return table(["a step", "at least", "took", "times"], rows)
 
 
 def calls(records: list[dict]) -> str:
