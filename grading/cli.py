@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nbformat
 
-from grading import batch, probe, sandbox, shards, submissions
+from grading import batch, probe, sandbox, submissions
 from grading.assignment import Assignment
 from grading.author import masters, questions
 from grading.batch import Graded
@@ -78,13 +78,6 @@ def add_grade(commands) -> None:
         help="how many at a time (default: one a core, as far as memory goes)",
     )
     parser.add_argument(
-        "--shard",
-        type=shards.parse,
-        metavar="K/N",
-        help="grade a part of the folder, such as 2/8, and write no reports; after all "
-        "parts, the same command without --shard writes them",
-    )
-    parser.add_argument(
         "--roster",
         type=files.home,
         help="a table with the columns number, name and mail: whose each file is; a "
@@ -125,11 +118,6 @@ def grade(options: argparse.Namespace) -> int:
     kept = out / roster.FILE  # of the run before
     table = options.roster or (kept if kept.exists() else None)
     people = roster.read(table) if table else None
-    if options.shard and not options.seed and not (out / SEED_FILE).exists():
-        raise UserError(
-            "--shard: each part would draw its own hidden inputs. Fix: name the same "
-            "secret for all parts with --seed."
-        )
     found = submissions.find(options.submissions, path.stem)
     batch.check_same_class(out, found)
     probe.check()
@@ -137,8 +125,7 @@ def grade(options: argparse.Namespace) -> int:
     out.mkdir(parents=True, exist_ok=True)
     if options.roster and not (kept.exists() and kept.samefile(options.roster)):
         shutil.copyfile(options.roster, kept)
-    if not options.shard:
-        marks.read(out / marks.FILE, assignment)  # if broken, say so before
+    marks.read(out / marks.FILE, assignment)  # if broken, say so before
     limits = sandbox.Limits(
         cell_seconds=options.cell_seconds,
         call_seconds=options.call_seconds,
@@ -147,8 +134,7 @@ def grade(options: argparse.Namespace) -> int:
     )
     jobs = options.jobs or machine.workers(limits.memory_bytes)
     progress(f"{bounds()}; {jobs} at a time")
-    part = options.shard.of(found) if options.shard else found
-    work = (part, assignment, out, limits, seed(out, options.seed), jobs)
+    work = (found, assignment, out, limits, seed(out, options.seed), jobs)
     try:
         with ends_on_signals():
             all_graded = batch.grade_all(*work, progress)
@@ -157,12 +143,6 @@ def grade(options: argparse.Namespace) -> int:
             "interrupted: what is graded is kept; the same command goes on from it"
         )
         return 130
-    if options.shard:
-        print(
-            f"part {options.shard}: {len(part)} of {len(found)} submissions. When all "
-            "parts are done, the same command without --shard writes the reports."
-        )
-        return 0
     for name in batch.remove_stale(out, found):
         progress(f"{name}: no longer there, its results are removed")
     chosen = pages.Options(people, not options.no_extras, options.reveal)
