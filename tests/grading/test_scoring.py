@@ -6,11 +6,9 @@ import time
 
 import class_factory
 import gates
-import hanging
 import pytest
 
 from grading import runner, sandbox
-from grading.author import masters
 from grading.runner import QuestionResult
 
 SHORT = sandbox.Limits(cell_seconds=4, call_seconds=1, total_seconds=60, restarts=0)
@@ -89,19 +87,3 @@ def test_a_hidden_check_tells_what_it_asked_and_what_came_back():
         r"Its last call: dense\(\d+, \d+\)\.count\(\), which gave 2\.$", hidden.message
     )
     assert seed not in hidden.message
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@class_factory.NEEDS_SANDBOX
-@pytest.mark.parametrize("name", hanging.NOTEBOOKS)
-def test_loops_without_an_end_cost_an_honest_notebook_their_questions(name):
-    assignment = masters.build(masters.find_master(name))
-    _, hung = hanging.NOTEBOOKS[name]
-    cells = gates.cells(hanging.notebook(assignment))
-    limits = sandbox.Limits(cell_seconds=60, call_seconds=15, total_seconds=400)
-    result = runner.Grading(assignment, cells, limits).grade("a secret")
-    assert result.problem == "" and result.seconds < 400
-    for question in result.questions:
-        if not question.manual and question.name not in hung:
-            assert question.score == question.points, question.name
