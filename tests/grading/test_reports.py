@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from test_about import master
 
-from grading import batch, cli, figures, runner
+from grading import cli, figures, runner
 from grading.assignment import PLACEHOLDER
 from grading.author import masters
 from grading.batch import Graded
@@ -459,24 +459,3 @@ def test_hostile_names_and_files_harm_no_neighbour(tmp_path, capsys):
     assert (found["bert"]["score"], found["half"]["score"]) == ("8", "4")
     assert found["pipe"]["problem"] == "this is no ordinary file"
     assert found["carl.pdf"]["problem"] == "this is no notebook (*.ipynb)"
-
-
-@pytest.mark.slow
-def test_a_damaged_result_is_graded_again(tmp_path):
-    cases = {"correct": class_factory.HONEST["correct"]}
-    class_factory.write_all(tmp_path / "in", cases)
-    class_factory.grade(tmp_path)
-    path = tmp_path / "out" / batch.STUDENTS / "correct" / "graded.json"
-    path.write_text(re.sub(r'"score": [\d.]+', '"score": 100.0', path.read_text()))
-    assert class_factory.grade(tmp_path) == 0
-    assert rows(tmp_path / "out" / "grades.csv")["correct"]["score"] == "8"
-
-
-def test_a_folder_that_cant_be_written_is_told(tmp_path, capsys):
-    (tmp_path / "file").touch()
-    to = str(tmp_path / "file" / "folder")
-    assert cli.main(["assign", str(class_factory.MINI), "--to", to]) == 1
-    said = capsys.readouterr().err
-    assert (
-        f"error: {to}: Not a directory. Fix: " in said and len(said.splitlines()) == 1
-    )
