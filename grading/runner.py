@@ -70,22 +70,18 @@ class QuestionResult:
     extra: bool = False  # no part of the core
     tests: list[TestResult] = dataclasses.field(default_factory=list)
 
-    def count(self, all_or_nothing: bool = False) -> None:
+    def count(self) -> None:
         """Give the tests that passed their points, and the question the sum.
 
         Whoever reads a public check can write an answer for its inputs alone. So its
         points count only beside a hidden check that passed, where the question has
         any. A prediction counts in any case: nothing about it can be checked.
-
-        Args:
-            all_or_nothing: no point counts unless all tests passed.
         """
         hidden = [test for test in self.tests if test.hidden]
         shown = not hidden or any(test.passed for test in hidden)
-        whole = all(test.passed for test in self.tests) or not all_or_nothing
         for test in self.tests:
             counts = test.passed and (shown or test.hidden or test.prediction)
-            test.score = test.points if counts and whole else 0.0
+            test.score = test.points if counts else 0.0
         self.score = sum(test.score for test in self.tests)
 
 
@@ -224,7 +220,7 @@ class Grading:
             os.environ.pop(SEED, None)
             for question in self.result.questions:
                 if not question.manual:
-                    question.count(self.files[question.name].all_or_nothing)
+                    question.count()
         self.result.seconds = time.monotonic() - start
         return self.result
 
