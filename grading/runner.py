@@ -14,7 +14,7 @@ from grading.assignment import Assignment
 from grading.session import RemoteError, Session, WorkerLost, open_session
 
 SEED = "GRADING_SEED"  # the variable that hidden tests take their inputs' seed from
-FAILED = "failed"  # the kind of an outcome that is none
+GRADER_FAILED = "failed"  # the kind of an outcome: the grader failed, not the answer
 PREDICTION = "_prediction"  # how the name of a check ends that asks for one
 HUNG = "not tried: a call of this question had run out of time before"
 NO_TIME = "not run: the cells before it had used up the time that cells have"
@@ -153,7 +153,7 @@ class Outcome:
     """What became of a test that has run."""
 
     message: str = ""  # why it failed
-    kind: str = ""  # see TestResult
+    kind: str = ""  # see TestResult; or GRADER_FAILED
     limit: str = ""  # see TestResult
     lost: bool = False  # the worker is of no use any more
     asked: int = 0  # the number of the last request to it
@@ -176,10 +176,10 @@ class Grading:
         self.ended: set[int] = set()  # cells that have run to their end
         self.skipped: set[int] = set()  # cells in which a worker was lost
         self.starts = 0
-        self.lost = 0  # workers, but for those that ran out of time
+        self.workers_lost = 0  # but for those that ran out of time
         self.hung: set[str] = set()  # questions of which a call ran out of time
         self.slow_cells = 0  # that ran out of time
-        self.cautious = 0  # how often a worker was lost while a test ran
+        self.lost_in_tests = 0  # those of them that were lost while a test ran
         self.sealed = False  # what cells say now could carry hidden inputs
         self.deadline = 0.0
         self.session: Session | None = None
@@ -255,8 +255,8 @@ class Grading:
             WorkerLost: there have been too many workers, or no time is left.
         """
         while self.session is None:
-            if self.lost > self.limits.restarts:
-                raise WorkerLost(f"{self.lost} workers were lost")
+            if self.workers_lost > self.limits.restarts:
+                raise WorkerLost(f"{self.workers_lost} workers were lost")
             self.starts += 1
             self._seconds(1)
             self.session = open_session(self.limits)
@@ -290,13 +290,13 @@ class Grading:
         try:
             error = self.session.run(cell.source, seconds)
             report.printed = self.session.printed.decode(errors="replace")
-            if self.cautious:
+            if self.lost_in_tests:
                 self.session.pause(PAUSE)
         except WorkerLost as lost:
             self._end()
             self.skipped.add(cell.number)
             self.slow_cells += lost.slow
-            self.lost += not lost.slow
+            self.workers_lost += not lost.slow
             report.error = f"the worker was lost: {lost}"
             return False
         finally:
@@ -331,7 +331,7 @@ class Grading:
         start = time.monotonic()
         self.sealed = self.sealed or report.hidden
         outcome = self.test(case)
-        if outcome.lost and outcome.kind != "slow" and self.cautious < 2:
+        if outcome.lost and outcome.kind != "slow" and self.lost_in_tests < 2:
             self._ready()  # was it this check, or harm done before?
             outcome = self.test(case)
         if outcome.kind == "slow" and (outcome.lost or outcome.limit):
@@ -371,12 +371,12 @@ class Grading:
         else:
             outcome = Outcome(**fields)
             self.session.number = outcome.asked
-        if outcome.kind == FAILED:
+        if outcome.kind == GRADER_FAILED:
             raise OSError(outcome.message)
         if outcome.lost:
             if outcome.kind != "slow":
-                self.lost += 1
-                self.cautious += 1
+                self.workers_lost += 1
+                self.lost_in_tests += 1
             self._end()
         return outcome
 
@@ -407,7 +407,7 @@ class Grading:
         except NotPlainData as error:
             message, kind = str(error), "wrong"
         except OSError as error:  # this machine's fault, not the answer's
-            message, kind = str(error), FAILED
+            message, kind = str(error), GRADER_FAILED
         except Exception as error:  # the test could not use what came back
             reason = f"{type(error).__name__}: {error}"
             message, kind = f"the check can't use this answer ({reason})", "wrong"

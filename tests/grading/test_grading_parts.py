@@ -377,7 +377,7 @@ def test_a_worker_that_is_lost_in_a_new_process_is_this_checks_loss(name, kind, 
         assert said in found.message
         assert ("a cell" in found.limit) == (kind == "slow")
         assert outcome(lambda env: env["seen"]()).kind == ""
-        assert (grading.starts, grading.cautious) == (1, 0)
+        assert (grading.starts, grading.lost_in_tests) == (1, 0)
 
 
 def test_cells_in_which_a_worker_was_lost_are_left_out_of_a_new_process():
