@@ -166,8 +166,6 @@ HONEST = {
         says="unreachable",
     ),
     "empty": Case("", 0, "empty"),
-    "damaged-json": Case(masters.dumps(notebook())[:-200], 0, "not a notebook"),
-    "deep-json": Case("[" * 200_000, 0, "not a notebook"),
     "renamed-and-reordered": Case(edited(_rename_and_reorder), FULL),
     "edited-checks": Case(edited(_edit_checks), 0),
     "deleted-set-up": Case(edited(lambda n: n.cells.pop(1)), FULL, "NameError"),
@@ -347,25 +345,12 @@ ATTACKS = {
     "protocol-noise": case(
         PIPE + "os.write(pipe, os.urandom(1000))", says="broke the protocol"
     ),
-    "protocol-oversized": case(
-        PIPE + "os.write(pipe, b'\\xff' * 8)", says="broke the protocol: a text of"
-    ),
-    "protocol-not-json": case(
-        PIPE + frame("b'{' * 1000"), says="broke the protocol: not JSON"
-    ),
     "protocol-deep": case(
         PIPE + frame("b'[' * 60000"), says="broke the protocol: not JSON"
     ),
     "protocol-out-of-order": case(
         PIPE + frame('b\'{"number": 999, "error": null}\''),
         says="an answer to another question",
-    ),
-    "protocol-call-from-a-cell": case(
-        PIPE + "import gc\n"
-        "own = [one for one in gc.get_objects() if type(one) is dict]\n"
-        "number = next(one['current']['request'] for one in own if 'INSTALLS' in one)\n"
-        + frame("json.dumps({'number': number, 'call': 1}).encode()"),
-        says="a call of what is not there",
     ),
     "protocol-half-a-frame": case(
         PIPE
@@ -380,21 +365,12 @@ ATTACKS = {
         "    os.write(pipe, b'hello')\n"
         "threading.Thread(target=speak).start()",
     ),
-    "protocol-forged-value": case(
-        when_asked_for_q3("return {'$': 'pickle', 'data': 'gASVAAAA'}")
-    ),
     "protocol-deep-value": case(
         when_asked_for_q3(
             "value = 4\nfor n in range(900): value = [value]\nreturn value"
         )
     ),
     "protocol-wide-value": case(when_asked_for_q3("return [[]] * 500_000")),
-    "protocol-forged-points": case(
-        PIPE + "import protocol\nhonest = protocol.pack\n"
-        "def pack(message):\n"
-        "    return honest({**message, 'score': 8, 'passed': True, 'ready': True})\n"
-        "protocol.pack = pack"
-    ),
     # On other students' files.
     "reads-the-neighbours": case(
         "import pathlib\n"

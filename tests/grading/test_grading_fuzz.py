@@ -18,10 +18,11 @@ import tempfile
 from pathlib import Path
 
 import class_factory
-import nbformat
 import pytest
+from class_factory import ALL
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from test_submissions import BROKEN
 
 pytestmark = class_factory.NEEDS_SANDBOX
 
@@ -36,90 +37,7 @@ LIMITS = [
 NEIGHBOUR = "aa-honest_mini.ipynb"
 FORMULA = re.compile(r"[=+@]|-\S")
 
-# What a cell may say, return, print, or do to the worker.
-text = st.text(st.characters(), max_size=30)  # lone surrogates included
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.binary(max_size=20)
-    | text,
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.tuples(inner)
-        | st.dictionaries(text | st.integers(), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-PIPE = "import os, sys\npipe = int(sys.argv[1])\n"
-LOOK = (
-    "import glob, os\nfor name in glob.glob('/proc/[0-9]*/environ') + "
-    "glob.glob('/proc/[0-9]*/cmdline') + glob.glob('/proc/self/fd/*'):\n"
-    "    try: print(os.read(os.open(name, os.O_NONBLOCK), 2000))\n"
-    "    except OSError: pass"
-)
-deeds = st.sampled_from(
-    [
-        LOOK,
-        "import os; os._exit(3)",
-        "import os; os.kill(os.getpid(), 11)",
-        "import os; os.closerange(3, 20)",
-        "import os; os.close(1)",
-        "import sys; sys.stdout = None",
-        "import builtins; builtins.str = None",
-        "import builtins; builtins.print = builtins.repr = lambda *a: chr(0xd800)",
-        "import sys; sys.setrecursionlimit(60)",
-        "import sys; sys.exit(chr(0xdcff))",
-        "class E(Exception):\n    def __str__(self): return 7\nraise E",
-        "class E(Exception):\n    __module__ = None\nE.__name__ = chr(27) * 9\nraise E",
-        "import os, signal\nfor n in range(1, 32):\n    try: signal.signal(n, 1)\n"
-        "    except (OSError, ValueError): pass",
-        "import threading, time\ndef run():\n    time.sleep(0.3)\n    import os\n"
-        "    os.write(int(__import__('sys').argv[1]), b'late')\n"
-        "threading.Thread(target=run).start()",
-        "import os\nif os.fork() == 0:\n    while True: pass",
-        "import json; json.dumps = lambda *a, **k: '{' * 9",
-        "import protocol; protocol.MARK = 'x'",
-        "import gc; gc.collect(); get_ipython().reset()",
-        "import numpy as np; np.ndarray = list",
-        "%reset -f",
-        "%%bash\nkill -9 -1",
-        "!kill -STOP $PPID",
-        "import os, sys\nos.execv(sys.executable, [sys.executable, '-c', '1'])",
-        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))",
-        "import os; os.chdir('/'); os.environ.clear()",
-        "x = 'é' * 900_000",
-    ]
-)
-cells = (
-    deeds
-    | text
-    | values.map(lambda value: f"bytes_q3 = {value!r}")
-    | values.map(lambda value: f"def softmax(logits): return {value!r}")
-    | values.map(lambda value: f"def dense(inputs, units): raise ValueError({value!r})")
-    | text.map(lambda said: f"raise RuntimeError({said!r})")
-    | st.binary(max_size=60).map(lambda data: f"import os; os.write(1, {data!r})")
-    | st.binary(max_size=60).map(lambda data: f"{PIPE}os.write(pipe, {data!r})")
-    | st.dictionaries(
-        st.sampled_from(["number", "error", "value", "ready", "missing", "call"]),
-        values,
-    ).map(
-        lambda data: (
-            f"{PIPE}import json, struct\n"
-            f"text = json.dumps({data!r}, default=str).encode()\n"
-            "os.write(pipe, struct.pack('>II', len(text), 0) + text)"
-        )
-    )
-)
-
-
-def as_notebook(sources: list[str], answered: bool) -> bytes:
-    """A notebook with these cells, below honest answers or none."""
-    found = class_factory.notebook(("q1", "q2", "q3") if answered else ())
-    found.cells += [nbformat.v4.new_code_cell(source) for source in sources]
-    found.cells += [nbformat.v4.new_markdown_cell(source) for source in sources]
-    return json.dumps(found).encode()
+WHOLE = [one.text.encode(errors="backslashreplace") for one in ALL.values() if one.text]
 
 
 def damaged(data: bytes, places: list[tuple[int, int]]) -> bytes:
@@ -130,24 +48,9 @@ def damaged(data: bytes, places: list[tuple[int, int]]) -> bytes:
     return bytes(changed)
 
 
-notebooks = st.builds(as_notebook, st.lists(cells, max_size=4), st.booleans())
-contents = (
-    notebooks
-    | notebooks
-    | notebooks
-    | st.binary(max_size=200)
-    | st.builds(
-        damaged,
-        notebooks,
-        st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 255)), max_size=20),
-    )
-    | st.builds(
-        lambda data, encoding: data.decode().encode(encoding),
-        notebooks,
-        st.sampled_from(["utf-8-sig", "utf-16", "utf-32", "utf-16-be"]),
-    )
-    | values.map(lambda value: json.dumps({"cells": value}, default=str).encode())
-)
+notebooks = st.sampled_from(WHOLE + list(BROKEN.values()))
+damage = st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 255)), max_size=20)
+contents = notebooks | st.builds(damaged, notebooks, damage) | st.binary(max_size=200)
 names = (
     st.binary(min_size=1, max_size=200)
     | st.text(min_size=1, max_size=40).map(lambda name: name.encode(errors="replace"))
