@@ -4,25 +4,18 @@ Wrong answers stand in tests/grading/wrong_answers; gates.py says how they are t
 """
 
 import ast
-import copy
 import functools
-import subprocess
-import sys
-from pathlib import Path
 
 import class_factory
 import gates
 import nbclient
-import nbformat
 import pytest
 
 from grading import runner, sandbox
 from grading.assignment import Assignment
-from grading.author import about, masters
-from tools.model import chapters
+from grading.author import masters
 from tools.model.chapters import ROOT
 
-PROJECT = "5-project"  # takes two sittings
 NAMES = [path.stem for path in masters.master_paths()]
 FIRST_IS_FAST = [
     NAMES[0],
@@ -44,15 +37,6 @@ def test_the_students_notebook_is_what_its_master_makes(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_students_notebook_asks_for_no_gpu_and_folds_its_set_up(name):
-    notebook = nbformat.reads(masters.dumps(assignment(name).student), 4)
-    assert not {"accelerator", "colab"} & set(notebook.metadata)
-    set_up = next(cell for cell in notebook.cells if "CHECKS[" in cell.source)
-    assert set_up.metadata["cellView"] == "form"  # Colab
-    assert set_up.metadata["jupyter"] == {"source_hidden": True}
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_every_check_says_what_is_wrong(name):
     for question, text in assignment(name).tests.items():
         for node in ast.walk(ast.parse(text)):
@@ -66,23 +50,12 @@ def test_no_test_passes_without_an_answer(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_assignment_has_its_parts(name):
+def test_each_question_has_a_public_check_or_a_rubric(name):
     found = assignment(name)
-    minutes, sittings = about.minutes(found.core), 2 if name == PROJECT else 1
-    assert 45 * sittings <= minutes <= 75 * sittings
-    assert 20 * sittings <= found.points <= 26 * sittings
-    assert any(question.manual for question in found.core)
-    assert all(question.chapters for question in found.questions)
     for question in found.questions:
-        public = found.public_tests.get(question.name)
-        assert question.manual or public, f"{question.name} has no public check"
+        assert question.manual or question.name in found.public_tests, question.name
     text = "\n".join(cell.source for cell in found.student.cells)
     assert text.count("**Rubric**") == sum(one.manual for one in found.questions)
-    for words in ("## Hand in", "**You will**"):
-        assert words in text, words
-    asked = [cell.source for cell in found.student.cells if "\n*" in cell.source]
-    core = [one for one in asked if "·" in one and "*extra" not in one]
-    assert any("predict" in one or "epair" in one for one in core)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -102,32 +75,6 @@ def hidden_tests(text: str) -> list[str]:
     parts = text.split("@test_case(")[1:]
     hidden = [part for part in parts if "hidden=True" in part.partition("\ndef ")[0]]
     return ["def " + part.partition("\ndef ")[2].strip() for part in hidden]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", ["student", "solution"])
-def test_code_is_tidy(name, kind):
-    notebook = copy.deepcopy(getattr(assignment(name), kind))
-    for index, cell in enumerate(notebook.cells):
-        if cell.cell_type == "code":
-            if chapters.is_setup(cell):
-                cell.source = "# It carries tests, which otter-grader has formatted."
-            lines = cell.source.splitlines()
-            place = chapters.where(Path(f"{name}.md"), index, cell)
-            assert kind == "solution" or len(lines) <= 30, place
-            assert all(len(line) <= 88 for line in lines), place
-    gaps = ["--ignore=F401,F841"] if kind == "student" else []
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "ruff", "check", "-q", "-", *gaps),
-            *("--output-format=concise", "--stdin-filename", f"notebooks/{name}.ipynb"),
-        ],
-        input=masters.dumps(notebook),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
-    assert done.stdout == ""
 
 
 @pytest.fixture(scope="class")
