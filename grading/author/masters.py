@@ -27,20 +27,12 @@ from grading.author import about
 from tools.model import address
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
-from tools.notebooks import sync
+from tools.notebooks import normalise, sync
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 ANSWER = "<!-- answer: {question} -->"
 OTTER_PLACEHOLDER = "_Type your answer here, replacing this text._"
-METADATA = {
-    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {"name": "python"},
-}
-FOLDED = {  # on Colab, in JupyterLab and on the book's site
-    "cellView": "form",
-    "jupyter": {"source_hidden": True},
-    "tags": ["hide-input", "setup"],
-}
+METADATA = {key: normalise.METADATA[key] for key in ("kernelspec", "language_info")}
 CHECKS = "# >>> checks"
 CLASS = "\n\n\nclass "  # what follows a hidden test, for all hidden tests of a question
 SECRETS = re.compile(r"(?i)#\s*(?:BEGIN|END)\s+(?:SOLUTION|TESTS?)|#\s*SOLUTION")
@@ -139,7 +131,6 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
         for cell in notebook.cells:
             if CHECKS in cell.source:
                 cell.source = set_up
-                cell.metadata = nbformat.from_dict(FOLDED)
         _finish(notebook, questions)
     _unmark(parts["solution"])
     _refuse_secrets(path, parts["student"])
@@ -315,8 +306,8 @@ def _finish(notebook: nbformat.NotebookNode, questions: list[Question]) -> None:
     notebook.cells = [cell for cell in notebook.cells if cell.source]
     for number, cell in enumerate(notebook.cells, start=1):
         cell.id = f"cell-{number}"
-        if "cellView" not in cell.metadata:
-            cell.metadata = {}
+        cell.metadata = {}
+        cell.metadata = normalise.cell_metadata(cell)  # folds the set-up cell
 
 
 def _put_head(notebook: nbformat.NotebookNode, opens: str, size: str) -> None:

@@ -36,7 +36,7 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
     count = 0
     for cell in notebook.cells:
         cell.source = cell.source.rstrip()
-        cell.metadata = _cell_metadata(cell)
+        cell.metadata = cell_metadata(cell)
         if cell.cell_type == "code":
             count += 1
             _number(cell, count)
@@ -53,7 +53,7 @@ def write(path: Path, notebook: NotebookNode) -> None:
     files.write_text(path, dumps(notebook))
 
 
-def _cell_metadata(cell: NotebookNode) -> NotebookNode:
+def cell_metadata(cell: NotebookNode) -> NotebookNode:
     """What the book uses of a cell's metadata, and what follows from its first line."""
     metadata = {
         key: cell.metadata[key] for key in CELL_METADATA if key in cell.metadata
