@@ -17,7 +17,7 @@ class Ratio:
         return self.median < limit if self.tells(limit) else True
 
     def tells(self, limit):
-        """Whether the quartiles leave little doubt; if not, a claim is not checked."""
+        """If quartiles can't decide, comparisons are True and `not_checked` says so."""
         sure = len(self.pairs) > 2 and not self.low <= limit <= self.high
         if not sure:
             spread = f"{len(self.pairs)} pairs, {self.low:.3g} to {self.high:.3g} times"

@@ -1,13 +1,11 @@
 """Small chapters and the house around them: nothing here imports TensorFlow."""
 
-import shutil
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode, v4
 
 from tools.model import claims_file
-from tools.model.chapters import ROOT
 from tools.notebooks import normalise
 
 ADDRESS = "https://github.com/someone/some-book"
@@ -119,10 +117,7 @@ def load(path: Path) -> NotebookNode:
 
 
 def make_house(root: Path) -> Path:
-    """A repository with one chapter, a copy of the programs and empty requirements."""
-    ignored = shutil.ignore_patterns("__pycache__", "results")
-    shutil.copytree(ROOT / "tools", root / "tools", ignore=ignored)
-    shutil.copy(ROOT / "Makefile", root)
+    """A repository with one chapter and empty requirements, without the programs."""
     for folder in ("book", "constraints", "notebooks", "snippets"):
         (root / folder).mkdir()
     texts = {

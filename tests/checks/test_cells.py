@@ -15,7 +15,7 @@ import psutil
 import pytest
 from nbformat import v4
 
-from tools.model import chapters, outcomes
+from tools.model import chapters, claims_file, files, outcomes
 
 UNCHECKED = "# Claim: xpus count.\nxpus = 0\nif xpus:\n    assert xpus > 0\nelse:\n    "
 OPTIONS = ("--junit-xml=report.xml", "--color=no", "-p", "no:cacheprovider")
@@ -199,6 +199,13 @@ def test_the_run_is_red_with_a_summary_and_leaves_nothing(run):
     assert run.status == 1, run.text
     assert re.search(r"(?m)^claims +2 held, 3 broken, 4 not checked$", run.text)
     assert re.search(r"(?m)^failed .*dies\.ipynb, cell 1 .*: The kernel died", run.text)
+    assert re.search(r"(?m)^broken +1\.1 01-sick\.ipynb, cell .*Error", run.text)
+    assert re.search(r"(?m)^slowest +\d\d-[a-z]+ \d+ s, \d\d-", run.text)
+    report = files.read_json(run.root / claims_file.REPORT, "")
+    assert {"date", "python", "versions"} < report.keys()
+    claims = {claim["sentence"]: claim for claim in report["claims"]}
+    assert claims["one is two."]["outcome"] == "broken"
+    assert claims["one is two."]["reason"].startswith("AssertionError")
     assert left_behind(run.root) == []
 
 

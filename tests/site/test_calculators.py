@@ -278,11 +278,6 @@ def test_what_cannot_be_is_told_at_its_field(answer, form, changes, problem):
     assert answer(form, **changes)["problem"] == problem
 
 
-def test_one_card_sends_nothing(answer):
-    alone = answer("price", cards=1, machines=1)
-    assert value(alone, "Messages of a step") == "0 s"
-
-
 def test_a_training_costs_what_chapters_14_and_18_compute(answer):
     nvlink = FIELDS["nvlink"]["H100"]
     infiniband = "InfiniBand NDR, 400 Gbit/s"

@@ -80,11 +80,11 @@ def small_book(root):
     }
     for name, text in texts.items():
         (root / name).write_text(text, encoding="utf-8")
-    run = {"date": "2026-11-23", "python": "3.11.7", "stand_ins": {"torch": "2.11.0"}}
+    run = {"date": "2026-11-23", "python": "3.11.7", "replaced": {"torch": "2.11.0"}}
     run["versions"] = {"keras": "3.13.2", "torch": "2.13.0"}
     run["held"] = {"5": record.fingerprint(held)}
     run["not_held"] = [failure(broken, "broken", "KeyError: 'x'")]
-    other = run | {"stand_ins": {}, "held": {"5": record.fingerprint(unchecked)}}
+    other = run | {"replaced": {}, "held": {"5": record.fingerprint(unchecked)}}
     other["not_held"] = [failure(broken, "not checked", "it is `busy`")]
     record.save({"old": run, "new": other}, root)
 

@@ -2,30 +2,20 @@
 
 import contextlib
 import importlib.metadata
-import json
 import operator
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 import types
 
 import psutil
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from jupyter_client import KernelManager
-
-from tools.model.chapters import ROOT
-from tools.notebooks import refresh
-
-SNIPPETS = ROOT / "snippets"
-
-
-def snippet(name):
-    """The source of a snippet, as a set-up cell carries it."""
-    return (SNIPPETS / f"{name}.py").read_text(encoding="utf-8")
+from shells import fresh_shell, snippet
 
 
 def wait_until(true, seconds=10):
@@ -48,16 +38,9 @@ def is_running(pid):
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory):
     """An IPython shell in this process, after a set-up cell with the magic."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
-        patch.setattr(sys, "excepthook", sys.excepthook)
-        InteractiveShell.clear_instance()
-        shell = InteractiveShell.instance()
-        shell.history_manager.enabled = False
-        for name in ("process_magic", "raises_magic"):
-            shell.run_cell(snippet(name)).raise_error()
+    folder = tmp_path_factory.mktemp("ipython")
+    with fresh_shell(folder, "process_magic", "raises_magic") as shell:
         yield shell
-        InteractiveShell.clear_instance()
 
 
 @pytest.fixture
@@ -188,50 +171,7 @@ def test_a_time_out_kills_grandchildren(run_process, tmp_path, end):
     wait_until(lambda: not is_running(int(note.read_text())))
 
 
-class Kernel:
-    """A kernel as a reader has one, after a set-up cell with the magic."""
-
-    def __init__(self, folder):
-        environment = {**os.environ, "IPYTHONDIR": str(folder)}
-        self.manager = KernelManager(kernel_spec_manager=refresh.ThisPython())
-        self.manager.start_kernel(env=environment)
-        self.client = self.manager.client()
-        self.client.start_channels()
-        self.client.wait_for_ready(timeout=60)
-
-    def run(self, cell, meanwhile=lambda: None):
-        """Run a cell; its outputs as {stream or "error": text or content}."""
-        outputs, sent = {}, self.client.execute(cell)
-        meanwhile()
-        while True:
-            message = self.client.get_iopub_msg(timeout=30)
-            content = message["content"]
-            if message["parent_header"].get("msg_id") != sent:
-                continue
-            if content.get("execution_state") == "idle":
-                return outputs
-            if message["msg_type"] == "stream":
-                name = content["name"]
-                outputs[name] = outputs.get(name, "") + content["text"]
-            elif message["msg_type"] == "error":
-                outputs["error"] = content
-
-    def stop(self):
-        self.client.stop_channels()
-        self.manager.shutdown_kernel(now=True)
-
-
-@pytest.fixture(scope="module")
-def kernel(tmp_path_factory):
-    kernel = Kernel(tmp_path_factory.mktemp("ipython"))
-    try:
-        assert kernel.run(snippet("process_magic")) == {}
-        yield kernel
-    finally:
-        kernel.stop()
-
-
-def test_interrupting_a_kernel_kills_the_process_and_the_kernel_lives(kernel, tmp_path):
+def test_an_interrupt_kills_the_process_and_the_shell_lives(shell, tmp_path):
     note = tmp_path / "pid"
     cell = (
         "%%process\nimport os, pathlib, time\n"
@@ -240,13 +180,13 @@ def test_interrupting_a_kernel_kills_the_process_and_the_kernel_lives(kernel, tm
 
     def interrupt():
         wait_until(lambda: note.exists() and note.read_text())
-        assert is_running(int(note.read_text()))
-        kernel.manager.interrupt_kernel()
+        os.kill(os.getpid(), signal.SIGINT)
 
-    outputs = kernel.run(cell, meanwhile=interrupt)
-    assert outputs["error"]["ename"] == "KeyboardInterrupt"
+    threading.Thread(target=interrupt).start()
+    _, error = run(shell, cell)
+    assert isinstance(error, KeyboardInterrupt)
     assert not is_running(int(note.read_text()))
-    assert kernel.run("%%process\nprint('alive')") == {"stdout": "alive\n"}
+    assert run(shell, "%%process\nprint('alive')")[0].stdout == "alive\n"
 
 
 # --- %%raises -----------------------------------------------------------------------
@@ -287,75 +227,6 @@ def test_an_error_that_has_to_come_is_shown_and_stops_nothing(shell, cell, shown
 )
 def test_no_error_or_another_one_stops_the_notebook(shell, cell, kind):
     assert type(run(shell, cell)[1]) is kind
-
-
-# --- lean ----------------------------------------------------------------------------
-
-
-def test_a_lean_process_finds_only_what_it_uses():
-    names = {}
-    exec(snippet("lean"), names)
-    ask = """
-from importlib.util import find_spec
-print("engine" if "lean-" not in find_spec("jax").origin else "hidden")
-try:
-    import torch
-except ImportError:
-    print("not there")
-"""
-    env = {**os.environ, "PYTHONPATH": names["lean"]("jax")}
-    process = subprocess.run(
-        [sys.executable, "-c", ask], env=env, capture_output=True, text=True, check=True
-    )
-    assert process.stdout.split("\n")[:2] == ["engine", "not there"]
-
-
-# --- quiet_start -------------------------------------------------------------------
-
-QUIET = """
-import json, os, sys
-sys.path.insert(0, sys.argv[1])
-import quiet_start
-files = len(os.listdir("/dev/fd"))
-try:
-    with quiet_start.quiet_stderr():
-        os.write(2, b"hidden")
-        print("hidden", file=sys.stderr, flush=True)
-        raise KeyError
-except KeyError:
-    os.write(2, b"visible")
-found = {
-    "backend": os.environ["KERAS_BACKEND"],
-    "leaked": len(os.listdir("/dev/fd")) - files,
-    "level": os.environ["TF_CPP_MIN_LOG_LEVEL"],
-    "tensorflow": "tensorflow" in sys.modules,
-}
-open(sys.argv[2], "w").write(json.dumps(found))
-"""
-
-
-@pytest.mark.slow
-def test_quiet_start_imports_tensorflow_and_prints_nothing(tmp_path):
-    found = tmp_path / "found.json"
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(refresh.PERSONAL)
-    }
-    result = subprocess.run(
-        [sys.executable, "-c", QUIET, str(SNIPPETS), str(found)],
-        env={**environment, "KERAS_BACKEND": "jax"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "visible")
-    assert json.loads(found.read_text()) == {
-        "backend": "tensorflow",
-        "leaked": 0,
-        "level": "2",
-        "tensorflow": True,
-    }
 
 
 # --- requirements ------------------------------------------------------------------
@@ -431,7 +302,7 @@ def test_an_installation_that_fails_on_colab_is_an_error(require, pip):
         require("nosuchpackage>=1")
 
 
-# --- plot_style --------------------------------------------------------------------
+# --- optional ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -645,12 +516,6 @@ def test_not_checked_says_why_in_one_line(stopwatch, capsys):
     assert capsys.readouterr().out == "Not checked: no XPU is here\n"
 
 
-@pytest.mark.parametrize("reason", [(), ("",), (" \n",), (None,)])
-def test_not_checked_without_a_reason_is_an_error(stopwatch, reason):
-    with pytest.raises(ValueError, match="not_checked needs a reason"):
-        stopwatch["not_checked"](*reason)
-
-
 # --- standing_process ----------------------------------------------------------------
 
 
@@ -691,6 +556,3 @@ def test_an_error_in_a_standing_process_is_raised_here(standing, source, message
     with pytest.raises(error) as raised:
         process.run(source)
     assert str(raised.value) == raised.value.report == message
-
-
-# --- the model of Part II -------------------------------------------------------------

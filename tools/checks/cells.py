@@ -25,7 +25,7 @@ from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
 from tools.model import chapters, outcomes
-from tools.notebooks.refresh import ThisPython
+from tools.notebooks.refresh import THIS_PYTHON
 
 RUN = "BOOK_TEST_RUN"  # the variable that marks the processes of a run's kernels
 # A process of a chapter that is slow on a busy machine is not wrong: it gets four times
@@ -57,7 +57,7 @@ class Kernel(RunningKernel):
         # A port that is free may be another's a moment later. A socket is a file,
         # whose path may have 104 characters.
         self.km = KernelManager(
-            kernel_spec_manager=ThisPython(),
+            **THIS_PYTHON,
             connection_file=connection,
             transport="ipc" if len(connection) < 95 else "tcp",
         )

@@ -87,7 +87,7 @@ def repository(root: Path = ROOT) -> Repository:
     return parse(url, branch, f"{path.name}, repository: url")
 
 
-def set_address(root: Path, url: str, branch: str | None = None) -> Repository:
+def set_address(root: Path, url: str, branch: str | None = None) -> None:
     """Change the address, and branch if given, in `_config.yml`: those lines only."""
     old, path = repository(root), root / "_config.yml"
     new = parse(url, branch or old.branch, source="--set")
@@ -95,11 +95,10 @@ def set_address(root: Path, url: str, branch: str | None = None) -> Repository:
     text = text.replace(f"  url: {old.url}", f"  url: {new.url}")
     text = text.replace(f"  branch: {old.branch}", f"  branch: {new.branch}")
     files.write_text(path, text)
-    return repository(root)
 
 
 @command
-def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
+def main(argv: list[str] | None = None, root: Path = ROOT) -> None:
     """Show the repository's addresses, or change them."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--set", metavar="URL", help="the new address, for _config.yml")
@@ -109,7 +108,6 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
         set_address(root, options.set, options.branch)
     address = repository(root)
     print(f"{address.url} ({address.branch}), {address.pages}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -42,12 +42,7 @@ def why_not_checked(chapter: Chapter, claim: Claim) -> str:
 
 
 def text(lines: list[dict[str, str]], **head: Any) -> str:
-    """The file's text.
-
-    Args:
-        lines: what `line` says of the claims.
-        head: what stands above them.
-    """
+    """The file's text: below a head, what `line` says of the claims."""
     fields = [
         f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)},\n"
         for name, value in head.items()
@@ -57,11 +52,7 @@ def text(lines: list[dict[str, str]], **head: Any) -> str:
 
 
 def claims_text(root: Path = ROOT) -> str:
-    """The text of `book/claims.json`.
-
-    Raises:
-        UserError: a chapter is broken.
-    """
+    """The text of `book/claims.json`."""
     lines = []
     for chapter in book(root):
         for claim in chapter.claims:

@@ -20,6 +20,7 @@ from tools.model import chapters
 
 PREDICT = "predict"
 ANSWER = re.compile(r"^# Answer: (.*)$", re.MULTILINE)
+MARKDOWN = MarkdownIt("commonmark").enable("table")
 OPTIONS = range(2, 5)  # how many there may be
 SAY_WHAT = "end it with the question in italics and a list of 2 to 4 options"
 
@@ -40,11 +41,6 @@ class Question:
     right: int  # index of the right option
 
 
-def tokens(source: str) -> list[Token]:
-    """A text as Markdown tokens."""
-    return MarkdownIt("commonmark").enable("table").parse(source)
-
-
 def in_italics(paragraph: Token) -> str:
     """A paragraph's text if all of it is in italics, or nothing."""
     children = paragraph.children or []
@@ -56,15 +52,14 @@ def in_italics(paragraph: Token) -> str:
 
 def asked(source: str) -> Iterator[str]:
     """The questions of a text: what stands in italics and ends with a question mark."""
-    html = MarkdownIt("commonmark").enable("table").render(source)
-    for text in re.findall(r"<em>(.*?)</em>", html, re.DOTALL):
+    for text in re.findall(r"<em>(.*?)</em>", MARKDOWN.render(source), re.DOTALL):
         if text.endswith("?"):
             yield re.sub(r"<.*?>", "", text)
 
 
 def last_question(source: str) -> tuple[str, list[str]]:
     """The question and the options at the end of a text; empty where there is none."""
-    parts = tokens(source)
+    parts = MARKDOWN.parse(source)
     if not parts or parts[-1].type != "bullet_list_close":
         return "", []
     start = max(i for i, x in enumerate(parts) if x.type == "bullet_list_open")
@@ -114,7 +109,7 @@ def claim_below(cells: list[nbformat.NotebookNode], predict: int) -> tuple[int, 
                 return index, said[1].strip()
             if PREDICT in chapters.tags(cell):
                 break
-        elif any(token.type == "heading_open" for token in tokens(cell.source)):
+        elif any(x.type == "heading_open" for x in MARKDOWN.parse(cell.source)):
             break
     fix = "write `# Answer:` and the right option into the claim that asserts it"
     raise Unclear(predict, "nothing asserts the answer", fix)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 
 from tools.model import chapters, exercises, questions
@@ -63,7 +62,7 @@ def texts(chapter: Chapter) -> Iterator[tuple[int, str]]:
 @functools.cache
 def html(source: str) -> str:
     """A text as HTML; what stands in code is escaped."""
-    return MarkdownIt("commonmark").enable("table").render(source)
+    return questions.MARKDOWN.render(source)
 
 
 def headings(chapter: Chapter, level: int) -> list[tuple[int, str]]:

@@ -9,15 +9,14 @@ import tempfile
 from pathlib import Path
 
 import nbformat
-from ipykernel.kernelspec import RESOURCES, get_kernel_dict
 from jupyter_client import AsyncKernelManager
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from nbclient import NotebookClient
 from nbclient.exceptions import (
     CellExecutionError,
     CellTimeoutError,
     DeadKernelError,
 )
+from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 
 from tools import machine
 from tools.model import address, chapters
@@ -30,14 +29,10 @@ PERSONAL = ("JAX_", "KERAS_", "PYTEST_ADDOPTS", "PYTHONPATH", "TF_", "XLA_")
 # Stored outputs are those of a CPU, so they are the same on a machine with a GPU.
 CPU_ONLY = {"CUDA_VISIBLE_DEVICES": "-1"}
 TIMEOUT = 60  # seconds for one cell
-
-
-class ThisPython(KernelSpecManager):
-    """Finds one kernel: the Python that runs this program."""
-
-    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        """The same kernel for every name."""
-        return self.kernel_spec_class(resource_dir=RESOURCES, **get_kernel_dict())
+THIS_PYTHON = {  # the kernel is the Python that runs this program
+    "kernel_name": CURRENT_ENV_KERNEL_NAME,
+    "kernel_spec_manager": NbvalKernelspecManager(),
+}
 
 
 def find(wanted: str, root: Path = ROOT) -> list[Path]:
@@ -78,7 +73,7 @@ def execute(path: Path, notebook: nbformat.NotebookNode) -> None:
         environment |= {"KERAS_HOME": str(keras), "IPYTHONDIR": str(ipython)} | CPU_ONLY
         client = NotebookClient(
             notebook,
-            km=AsyncKernelManager(kernel_spec_manager=ThisPython()),
+            km=AsyncKernelManager(**THIS_PYTHON),
             resources={"metadata": {"path": str(work)}},
             timeout=TIMEOUT,
             coalesce_streams=True,
@@ -134,9 +129,7 @@ def refresh(path: Path, root: Path = ROOT) -> int:
     Raises:
         UserError: the notebook fails; its file is as it was.
     """
-    notebook, _ = sync.synced_notebook(
-        path, chapters.read(path), address.repository(root), root
-    )
+    notebook, _ = sync.synced_notebook(path, address.repository(root), root)
     execute(path, notebook)
     notebook.metadata.setdefault("book", {})["verified"] = provenance()
     normalise.write(path, notebook)

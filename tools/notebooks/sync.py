@@ -88,17 +88,14 @@ def readdress(text: str, old: Repository, new: Repository) -> str:
 
 
 def synced_notebook(
-    path: Path,
-    notebook: nbformat.NotebookNode,
-    repository: Repository,
-    root: Path = ROOT,
+    path: Path, repository: Repository, root: Path = ROOT
 ) -> tuple[nbformat.NotebookNode, list[str]]:
-    """Bring a notebook's copied parts up to date: sources only, outputs stay.
+    """Read a notebook and bring its copied parts up to date: sources, not outputs.
 
     Returns:
         The new notebook, and what was out of date, one message for each cell.
     """
-    notebook = normalise.normalise(notebook)
+    notebook = normalise.normalise(chapters.read(path))
     claims = Chapter(path, notebook).claims
     stale: list[str] = []
     for index, cell in enumerate(notebook.cells):
@@ -150,9 +147,7 @@ def sync(root: Path = ROOT, check: bool = False) -> list[str]:
     for path in [path for pattern in ADDRESSED for path in sorted(root.glob(pattern))]:
         text = stored = path.read_text(encoding="utf-8")
         if path.parent == root / "notebooks":
-            notebook, reasons = synced_notebook(
-                path, chapters.read(path), repository, root
-            )
+            notebook, reasons = synced_notebook(path, repository, root)
             canonical = normalise.dumps(notebook)
             if not reasons and not check and stored != canonical:
                 reasons = [f"{path.name}: is not in canonical form"]

@@ -15,11 +15,7 @@ MAKERS = {"pdf": (pdf.make,), "epub": (epub.make,), "zip": (zips.site, zips.note
 
 @command
 def main(arguments: list[str], root: Path = ROOT) -> None:
-    """Make the book in the chosen form, and say where it lies.
-
-    Raises:
-        UserError: the site is not built, or a program is missing.
-    """
+    """Make the book in the chosen form, and say where it lies."""
     parser = argparse.ArgumentParser(prog="python -m tools.paper", description=__doc__)
     parser.add_argument("form", choices=MAKERS)
     form = parser.parse_args(arguments).form

@@ -31,11 +31,7 @@ def plan_all(pool: ProcessPoolExecutor, cards: dict[str, dict]) -> Iterator[dict
 
 @command
 def main() -> None:
-    """Ask for every card, and write the plan.
-
-    Raises:
-        UserError: the compiler is not here, it ended, or the plan can't be written.
-    """
+    """Ask for every card, and write the plan."""
     folder, names = compiler_wheels()
     if not folder.is_dir():
         words = ["install", "--no-deps", "--target", str(folder), *names]

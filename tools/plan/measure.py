@@ -227,11 +227,7 @@ def measure_all(head: dict, backends: list[str], quick: bool, out: Path) -> None
 
 @command
 def main(arguments: list[str] | None = None) -> None:
-    """Measure this machine and write a file that the page shows.
-
-    Raises:
-        UserError: a package or the commit is missing, or a file can't be written.
-    """
+    """Measure this machine and write a file that the page shows."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--quick", action="store_true", help="a few small cases")
     parser.add_argument("--commit", default="", help="where there is no git")

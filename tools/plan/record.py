@@ -92,8 +92,7 @@ def complete(case: dict, answer: dict, cards: dict[str, dict]) -> dict:
     if answer["status"] != "planned":
         return {**case, **answer}
     card = cards[case["card"]]
-    work = answer["flop"], answer["traffic"]
-    least, binds = bound(card, case["precision"], *work)
+    least, binds = bound(card, case["precision"], answer["flop"], answer["traffic"])
     return {
         **case,
         **answer,
@@ -167,20 +166,12 @@ def parse(path: Path, schema: str, again: str) -> dict:
 
 
 def load_plan(folder: Path = FOLDER) -> dict:
-    """Read the compiler's plan.
-
-    Raises:
-        UserError: it can't be read, is invalid or has no provenance.
-    """
+    """Read the compiler's plan."""
     return parse(folder / PLAN, "schema-compiled.json", "make measure ARGS=--compiler")
 
 
 def load_devices(folder: Path = FOLDER) -> list[dict]:
-    """What was measured on each device, CPUs last, by name.
-
-    Raises:
-        UserError: a file can't be read, is invalid or has no provenance.
-    """
+    """What was measured on each device, CPUs last, by name."""
     names = sorted(path.name for path in folder.glob("*.json"))
     paths = [folder / x for x in names if x != PLAN and not x.endswith(PARTIAL)]
     records = [parse(path, "schema-measured.json", "make measure") for path in paths]

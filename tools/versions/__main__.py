@@ -31,7 +31,7 @@ def of_report(report: dict[str, Any], pins: dict[str, str]) -> dict[str, Any]:
         pins: the set's own versions.
     """
     versions = {name: x.partition("+")[0] for name, x in report["versions"].items()}
-    others = {x: pins[x] for x in versions if pins.get(x, versions[x]) != versions[x]}
+    replaced = {x: pins[x] for x in versions if pins.get(x, versions[x]) != versions[x]}
     held: dict[str, list[str]] = {}
     for claim in report["claims"]:
         names = held.setdefault(claim["label"].partition(".")[0], [])
@@ -41,7 +41,7 @@ def of_report(report: dict[str, Any], pins: dict[str, str]) -> dict[str, Any]:
         "date": report["date"],
         "python": report["python"],
         "versions": versions,
-        "stand_ins": others,
+        "replaced": replaced,
         "held": {chapter: " ".join(names) for chapter, names in held.items()},
         "not_held": [
             {name: claim[name] for name in ("id", "sentence", "outcome")}
@@ -92,11 +92,6 @@ def keep(name: str, root: Path = ROOT) -> dict[str, Any]:
         raise UserError(
             f"the run's Python is {run['python']}, that of {name} is {python}. "
             f"Fix: make versions SET={name} PYTHON=python{python}"
-        )
-    if "keras" in run["stand_ins"]:
-        raise UserError(
-            f"the run's Keras is {run['versions']['keras']}, that of {name} is "
-            f"{pins['keras']}. Fix: make versions SET={name}"
         )
     runs = {one.name: one.run for one in sets.values() if one.run}
     runs[name] = merged(runs.get(name, {}), run)

@@ -2,10 +2,10 @@
 
 `constraints/sets.yml` says which sets of versions there are. The record has for each
 set that was run the `date`, the `python` and the `versions` of the engines; in
-`stand_ins` the set's own versions of those engines that other versions stood in for; in
-`held`, by the chapter's number, the fingerprints of the sentences that held; and in
-`not_held` the other claims, each with its `id`, `sentence`, `outcome` and `reason`. A
-claim is known by its sentence: one whose words were mended since has not been tried.
+`replaced` the set's own versions of what was installed in another version; in `held`,
+by the chapter's number, the fingerprints of the sentences that held; and in `not_held`
+the other claims, each with its `id`, `sentence`, `outcome` and `reason`. A claim is
+known by its sentence: one whose words were mended since has not been tried.
 """
 
 import dataclasses
@@ -80,11 +80,7 @@ def sets(root: Path = ROOT) -> list[VersionSet]:
 
 
 def load(root: Path = ROOT) -> dict[str, dict]:
-    """What the record says of each set; nothing if there is no record.
-
-    Raises:
-        UserError: the record is broken.
-    """
+    """What the record says of each set; nothing if there is no record."""
     path = root / RECORD
     if not path.exists():
         return {}

@@ -87,7 +87,7 @@ def about(one: VersionSet, numbers: set[int]) -> str:
     """
     if not one.run:
         return f"{one.about} Not run yet."
-    used, own = listed(one.run["versions"]), listed(one.run["stand_ins"])
+    used, own = listed(one.run["versions"]), listed(one.run["replaced"])
     said = f"{one.about} Run with {used} and Python {one.run['python']}."
     if own:
         said += f" The book's own version stood in for {own} of the set."
