@@ -62,5 +62,9 @@ def memory() -> int:
 
 
 def workers(memory_of_one: int = MEMORY_OF_ONE) -> int:
-    """How many processes that need so many bytes each: at least one in any case."""
+    """How many processes: at least one, even where memory is short.
+
+    Args:
+        memory_of_one: bytes that each may need.
+    """
     return max(1, min(cores(), memory() // memory_of_one))

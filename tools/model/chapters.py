@@ -192,12 +192,20 @@ def _chapter(path: Path, *version: int) -> Chapter:
 
 
 def chapter(path: Path) -> Chapter:
-    """Read a chapter; a file that has not changed is read once in a process."""
+    """Read a chapter; a file that has not changed is read once in a process.
+
+    Raises:
+        UserError: the file is missing or broken.
+    """
     known = path.stat() if path.exists() else None
     version = (known.st_mtime_ns, known.st_size) if known else ()
     return _chapter(path, *version)
 
 
 def book(root: Path = ROOT) -> list[Chapter]:
-    """All chapters, in the order of their numbers."""
+    """All chapters, in the order of their numbers.
+
+    Raises:
+        UserError: a chapter is broken.
+    """
     return [chapter(path) for path in chapter_paths(root)]

@@ -42,7 +42,12 @@ def why_not_checked(chapter: Chapter, claim: Claim) -> str:
 
 
 def text(lines: list[dict[str, str]], **head: Any) -> str:
-    """The file's text: below a head, what `line` says of the claims."""
+    """The file's text.
+
+    Args:
+        lines: what `line` says of the claims.
+        head: what stands above them.
+    """
     fields = [
         f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)},\n"
         for name, value in head.items()
@@ -52,7 +57,11 @@ def text(lines: list[dict[str, str]], **head: Any) -> str:
 
 
 def claims_text(root: Path = ROOT) -> str:
-    """The text of `book/claims.json`."""
+    """The text of `book/claims.json`.
+
+    Raises:
+        UserError: a chapter is broken.
+    """
     lines = []
     for chapter in book(root):
         for claim in chapter.claims:

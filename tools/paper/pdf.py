@@ -25,7 +25,11 @@ LIMIT = 600_000  # milliseconds for all pages
 
 
 def make(root: Path, folder: Path, book: Book) -> Path:
-    """Print the pages of the built site into a folder."""
+    """Print the pages of the built site into a folder.
+
+    Raises:
+        UserError: the site is not built, or what was printed is not whole.
+    """
     text, headings = joined(pages.site(root), book)
     files.write_text(folder / "book.html", text)
     pdf = folder / f"{book.slug}.pdf"

@@ -166,12 +166,20 @@ def parse(path: Path, schema: str, again: str) -> dict:
 
 
 def load_plan(folder: Path = FOLDER) -> dict:
-    """Read the compiler's plan."""
+    """Read the compiler's plan.
+
+    Raises:
+        UserError: it can't be read, is invalid or has no provenance.
+    """
     return parse(folder / PLAN, "schema-compiled.json", "make measure ARGS=--compiler")
 
 
 def load_devices(folder: Path = FOLDER) -> list[dict]:
-    """What was measured on each device, CPUs last, by name."""
+    """What was measured on each device, CPUs last, by name.
+
+    Raises:
+        UserError: a file can't be read, is invalid or has no provenance.
+    """
     names = sorted(path.name for path in folder.glob("*.json"))
     paths = [folder / x for x in names if x != PLAN and not x.endswith(PARTIAL)]
     records = [parse(path, "schema-measured.json", "make measure") for path in paths]
