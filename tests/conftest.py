@@ -1,7 +1,12 @@
 """Fixtures that several tests use."""
 
+import signal
+
 import notebook_factory
 import pytest
+
+# A shell starts what runs in the background (`make test &`) deaf to an interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

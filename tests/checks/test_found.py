@@ -12,6 +12,7 @@ PROGRAMS = sorted((BOOK / "found").glob("*.py"))
 ERRORS = {
     "dropout-in-remat-on-jax": "UnexpectedTracerError",
     "backup-cut-off": "OSError",
+    "model-in-a-block-of-cpu-0": "ValueError",
 }
 
 
