@@ -173,8 +173,7 @@ def _record(path: Path) -> dict:
 def _earlier(record: dict, wanted: str) -> Result | None:
     """The result of an earlier run, if it is still good."""
     try:
-        good = record["key"] == wanted
-        return Result.from_json(record["result"]) if good else None
+        return Result.from_json(record["result"]) if record["key"] == wanted else None
     except (KeyError, TypeError):
         return None
 

@@ -23,7 +23,7 @@ from typing import Any
 from tools.machine import processor, versions
 from tools.model.errors import UserError, command
 from tools.plan import engines, record
-from tools.plan.sizes import BATCHES, SIZES, batch_of
+from tools.plan.sizes import BATCHES, SIZES, USUAL, batch_of
 
 BACKENDS = ("tensorflow", "jax", "torch")
 PACKAGES = ("keras", *BACKENDS, "tensorflow-cpu", "numpy")
@@ -31,7 +31,6 @@ STOPWATCH = ("waiting", "timing", "turns")  # the snippets that it is made of
 BUDGET = 20.0  # seconds for the samples of one case
 LAST_ONLY = {"waiting": "only for the last"}  # of so many calls in a row
 CALLS = 100
-USUAL = "as compile() chooses"
 WAYS = {
     USUAL: {"jit_compile": "auto"},
     "eager": {"jit_compile": False, "run_eagerly": True},

@@ -56,6 +56,7 @@ SIZES: dict[str, dict[str, Size]] = {
         ),
     },
 }
+USUAL = "as compile() chooses"  # the way of a step about which nothing was said
 # The samples in a batch.
 BATCHES = {
     "mlp": {"small": 128, "large": 4096},

@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 from book_site.words import date_in_words
 from tools.model.errors import UserError
 from tools.plan import record
-from tools.plan.sizes import BATCHES, SIZES
+from tools.plan.sizes import BATCHES, SIZES, USUAL
 
 MODELS = {
     "mlp": "Multilayer perceptron",
@@ -298,7 +298,6 @@ def time_of(result: dict | None) -> str:
 
 
 CASE = ("model", "size", "policy", "way", "batch")
-USUAL = "as compile() chooses"
 
 
 def steps(records: list[dict]) -> str:
