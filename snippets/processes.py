@@ -42,7 +42,9 @@ del importlib, Unneeded
 PARENT = """
 import json, os, select, signal, socket, sys
 sys.stderr = sys.stdout  # what Python says; C++ code logs to file 2
+began = dict(os.environ)
 import keras, numpy
+changed = {k: v for k, v in os.environ.items() if began.get(k) != v}
 mapped = open("/proc/self/maps").read()
 if os.fstat(1).st_size or "libcuda.so" in mapped or "libze_loader" in mapped:
     os._exit(1)  # it printed, or a GPU's driver is loaded, which survives no fork
@@ -76,6 +78,11 @@ def next_process():
     wire.close()
     control.detach()  # it was file 0
     os.chdir(folder)
+    variables.update(changed)  # by an import: Keras does
+    if "jax" in sys.modules:
+        change, asked = sys.modules["jax"].config.update, variables.get
+        change("jax_platforms", asked("JAX_PLATFORMS"))
+        change("jax_num_cpu_devices", int(asked("JAX_NUM_CPU_DEVICES", -1)))
     for name in {*os.environ} - {*variables}:
         del os.environ[name]
     os.environ.update(variables)
@@ -143,9 +150,12 @@ for _line in _sys.stdin:
         _reply = _json.dumps({"error": f"{type(_error).__name__}: {_error}"})
     print(_reply, file=_replies, flush=True)
 """
-# Variables that are read when a device, a compiler or a cluster is first used. Others
-# may be read by an import: processes that differ in them have no common parent.
-LATE = {"CUDA_VISIBLE_DEVICES", "TF_CONFIG", "XLA_FLAGS"}
+# Variables that no import of Keras and an engine reads. Processes that differ in others
+# have no common parent, but for two of JAX, which its configuration takes later.
+LATE = re.compile(
+    "CUDA_VISIBLE_DEVICES|EXPECTED_WORLD|JAX_NUM_CPU_DEVICES|JAX_PLATFORMS|LOCAL_RANK"
+    "|MASTER_|RANK|SLURM_|TF_CONFIG|WORLD_SIZE|XLA_FLAGS"
+)
 # What shows that a source is about the start of a process: a fork has imported already.
 AT_START = re.compile(
     r"\bmodules\b|meta_path|environ(\[.*?\] *=(?!=)|\.(pop|set|upd)| *\|=)"
@@ -164,7 +174,7 @@ class ProcessError(RuntimeError):
 
 def parent_of(variables):
     """A socket to the parent of processes with these variables; four are kept."""
-    early = {name: variables[name] for name in {*variables} - LATE}
+    early = {k: v for k, v in variables.items() if not LATE.match(k)}
     key = tuple(sorted(early.items()))
     with parents_lock:
         if key not in parents:

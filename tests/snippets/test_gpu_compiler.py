@@ -52,7 +52,7 @@ def shell(tmp_path, monkeypatch):
     """An IPython shell with the snippets of the set-up cell; the compiler's folder."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setattr(sys, "platform", "linux")
-    names = ("outcome", "process_magic", "standing_process", "compiler_wheels")
+    names = ("outcome", "processes", "compiler_wheels")
     with fresh_shell(tmp_path, *names) as shell:
         folder, _ = shell.user_ns["compiler_wheels"]()
 

@@ -1,0 +1,263 @@
+"""What the chapters' magics and processes do, fresh ones and forks."""
+
+import contextlib
+import os
+import re
+import signal
+import threading
+import time
+
+import psutil
+import pytest
+from IPython.utils.capture import capture_output
+from shells import fresh_shell
+
+
+def wait_until(true, seconds=10):
+    """Wait for something that happens in another process."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.02)
+
+
+def is_running(pid):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+# --- %%process and run_process -----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory):
+    """An IPython shell in this process, after a set-up cell with the magics."""
+    folder = tmp_path_factory.mktemp("ipython")
+    with fresh_shell(folder, "processes", "raises_magic") as shell:
+        yield shell
+
+
+@pytest.fixture
+def run_process(shell):
+    return shell.user_ns["run_process"]
+
+
+def run(shell, cell):
+    """Run a cell in the shell; what it printed, and its error if any."""
+    with capture_output() as printed:
+        result = shell.run_cell(cell)
+    return printed, result.error_in_exec
+
+
+def test_process_relays_what_the_cell_prints(shell):
+    printed, error = run(
+        shell,
+        "%%process\nimport os, sys\nprint('to stdout')\n"
+        "print('to stderr', file=sys.stderr)\nos.write(2, b'I0000 logged by C++')",
+    )
+    assert error is None
+    assert printed.stdout == "to stdout\n"
+    assert printed.stderr == "to stderr\n"
+
+
+def test_a_process_is_fresh_and_its_names_stay_in_it(shell):
+    shell.user_ns["mine"] = 1
+    printed, error = run(
+        shell,
+        "%%process\nimport os, sys\nprint('mine' in globals(), len(sys.argv))\n"
+        f"assert os.getpid() != {os.getpid()}\nnew = 1",
+    )
+    assert error is None and printed.stdout == "False 1\n"
+    assert "new" not in shell.user_ns
+
+
+def test_the_environment_of_the_line_is_set_in_the_child_only(shell, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
+    printed, error = run(
+        shell,
+        "%%process KERAS_BACKEND=jax XLA_FLAGS='--a=1 --b' EMPTY=\nimport os\n"
+        "print([os.environ[x] for x in ('KERAS_BACKEND', 'XLA_FLAGS', 'EMPTY')])",
+    )
+    assert error is None
+    assert printed.stdout == "['jax', '--a=1 --b', '']\n"
+    assert os.environ["KERAS_BACKEND"] == "tensorflow"
+    assert "XLA_FLAGS" not in os.environ and "EMPTY" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("KERAS_BACKEND", "KERAS_BACKEND"),
+        ("A=1 =2", "=2"),
+        ("timeout=soon", "timeout=soon"),
+        ("timeout=-1", "timeout=-1"),
+    ],
+)
+def test_a_bad_word_on_the_line_is_named_with_the_form_wanted(shell, line, word):
+    printed, error = run(shell, f"%%process {line}\nprint('ran')")
+    message = f"%%process {word}: write NAME=value or timeout=SECONDS"
+    assert isinstance(error, ValueError) and str(error) == message
+    assert "\nran" not in printed.stdout
+
+
+def test_an_error_in_the_cell_is_raised_with_the_lines_of_the_cell_only(shell):
+    cell = (
+        "%%process\nprint('before')\n\ndef f(x):\n    return 1 / x\n\n"
+        "import json\njson.loads('1', parse_int=lambda text: f(0))"
+    )
+    printed, error = run(shell, cell)
+    assert type(error).__name__ == "ProcessError"
+    assert str(error) == "ZeroDivisionError: division by zero"
+    assert printed.stdout.startswith("before\n")
+    report = "\n".join(error._render_traceback_())
+    assert re.findall(r'File "(.+?)", line (\d+)', report) == [
+        ("cell", "7"),
+        ("cell", "7"),
+        ("cell", "4"),
+    ]
+    assert "    return 1 / x\n" in report and report.endswith(str(error))
+    assert shell.user_ns["process"].returncode == 1
+    assert "<string>" not in printed.stdout and "subprocess.py" not in printed.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def", "SyntaxError: invalid syntax"),
+        ("import sys; sys.exit(3)", "the process died: exit status 3"),
+        ("import os; os.abort()", "the process died: exit status -6"),
+        (
+            "import os; os.write(2, b'F0000 Check failed: x\\n'); os.abort()",
+            "the process died: F0000 Check failed: x",
+        ),
+    ],
+)
+def test_the_message_is_the_last_line_of_the_child(shell, source, message):
+    _, error = run(shell, f"%%process\n{source}")
+    assert type(error).__name__ == "ProcessError" and str(error) == message
+
+
+def test_a_time_out_shows_what_was_printed_so_far(shell):
+    start = time.monotonic()
+    printed, error = run(
+        shell,
+        "%%process timeout=1.5\nimport sys, time\nprint('so far')\n"
+        "print('half a line', end='', file=sys.stderr, flush=True)\ntime.sleep(60)",
+    )
+    assert time.monotonic() - start < 10
+    assert type(error).__name__ == "ProcessError"
+    assert str(error) == "TimeoutError: stopped after 1.5 s"
+    assert error.report == "half a line\nTimeoutError: stopped after 1.5 s"
+    assert printed.stdout.startswith("so far\n")
+
+
+@pytest.mark.parametrize("end", ["time.sleep(60)", "pass  # the child ends before"])
+def test_a_time_out_kills_grandchildren(run_process, tmp_path, end):
+    note = tmp_path / "pid"
+    result = run_process(
+        "import pathlib, subprocess, sys, time\n"
+        "wait = 'import time; time.sleep(60)'\n"
+        "other = subprocess.Popen([sys.executable, '-c', wait])\n"
+        f"pathlib.Path({str(note)!r}).write_text(str(other.pid))\n{end}",
+        timeout=2,
+    )
+    assert result.returncode and "TimeoutError: stopped after 2 s" in result.stderr
+    wait_until(lambda: not is_running(int(note.read_text())))
+
+
+def test_an_interrupt_kills_the_process_and_the_shell_lives(shell, tmp_path):
+    note = tmp_path / "pid"
+    cell = (
+        "%%process\nimport os, pathlib, time\n"
+        f"pathlib.Path({str(note)!r}).write_text(str(os.getpid()))\ntime.sleep(60)"
+    )
+
+    def interrupt():
+        wait_until(lambda: note.exists() and note.read_text())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    _, error = run(shell, cell)
+    assert isinstance(error, KeyboardInterrupt)
+    assert not is_running(int(note.read_text()))
+    assert run(shell, "%%process\nprint('alive')")[0].stdout == "alive\n"
+
+
+# --- %%raises -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        (
+            "%%raises ValueError\ndef number(x):\n    return int(x)\n\nnumber('a')",
+            "  File \"cell\", line 4, in <module>\n    number('a')\n"
+            '  File "cell", line 2, in number\n    return int(x)\n'
+            "ValueError: invalid literal for int() with base 10: 'a'\n",
+        ),
+        (
+            "%%raises KeyError or RuntimeError: Two\n%%process\n"
+            "raise RuntimeError('One. Two is here. Three')",
+            '  File "cell", line 1, in <module>\n'
+            "    raise RuntimeError('One. Two is here. Three')\n"
+            "RuntimeError: Two is here\n",
+        ),
+    ],
+)
+def test_an_error_that_has_to_come_is_shown_and_stops_nothing(shell, cell, shown):
+    shell.user_ns.pop("raised", None)
+    printed, error = run(shell, cell)
+    assert (error, printed.stderr) == (None, shown)
+    assert isinstance(shell.user_ns["raised"], Exception)
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [
+        ("%%raises ValueError\nint('1')", AssertionError),
+        ("%%raises TypeError\nint('a')", ValueError),
+        ("%%raises ValueError: another message\nint('a')", ValueError),
+    ],
+)
+def test_no_error_or_another_one_stops_the_notebook(shell, cell, kind):
+    assert type(run(shell, cell)[1]) is kind
+
+
+# --- StandingProcess ---------------------------------------------------------------
+
+
+@pytest.fixture
+def standing(shell):
+    """A standing process with a name."""
+    process = shell.user_ns["StandingProcess"](
+        name="jax", start="begun = 1\n", COLOUR="blue"
+    )
+    yield process, shell.user_ns["ProcessError"]
+    process.process.kill()
+    process.process.communicate()
+
+
+def test_a_standing_process_keeps_its_variables(standing):
+    process, _ = standing
+    assert process.run("x = begun + 1\nprint('x is', x)") == (None, "x is 2\n")
+    assert process.run("import os\nanswer = [x, os.environ['COLOUR']]") == (
+        [2, "blue"],
+        "",
+    )
+    assert process.run("y = 3") == (None, "")  # the answer of before is gone
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("1 / 0", "jax: ZeroDivisionError: division by zero"),
+        ("answer = {1}", "jax: TypeError: Object of type set is not JSON serializable"),
+        ("import os\nos._exit(3)", "jax: died, status 3"),
+    ],
+)
+def test_an_error_in_a_standing_process_is_raised_here(standing, source, message):
+    process, error = standing
+    with pytest.raises(error) as raised:
+        process.run(source)
+    assert str(raised.value) == raised.value.report == message
