@@ -13,9 +13,10 @@ from tools.notebooks import refresh
 pytest_plugins = ["tools.checks.cells"]
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """What `-n auto` means: as many processes as this machine's memory can feed."""
-    return machine.workers()
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """What `-n auto` means: what memory can feed; twice that for tests, which wait."""
+    computes = any("notebooks" in name for name in config.args)
+    return machine.workers() * (1 if computes else 2)
 
 
 def pytest_configure(config: pytest.Config) -> None:

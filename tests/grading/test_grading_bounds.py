@@ -200,7 +200,7 @@ def test_a_sandbox_that_does_not_start_costs_nobody_points(refused, lost, monkey
 def test_a_worker_that_did_not_come_up_leaves_nothing():
     """Else the first process of a sandbox that is not set up would wait for ever."""
     output = os.open(os.devnull, os.O_RDWR)
-    for _ in range(20):
+    for _ in range(6):
         place = sandbox.Sandbox(LIMITS)
         place.start([sys.executable, "-c", "1"], [], output)
         started = place.process.pid

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shlex
 import signal
 import threading
 import time
@@ -11,6 +12,10 @@ import psutil
 import pytest
 from IPython.utils.capture import capture_output
 from shells import fresh_shell
+
+from tools.model import chapters
+
+SANITIZE = chapters.ROOT / "tests/sanitize.cfg"
 
 
 def wait_until(true, seconds=10):
@@ -152,20 +157,6 @@ def test_a_time_out_shows_what_was_printed_so_far(shell):
     assert printed.stdout.startswith("so far\n")
 
 
-@pytest.mark.parametrize("end", ["time.sleep(60)", "pass  # the child ends before"])
-def test_a_time_out_kills_grandchildren(run_process, tmp_path, end):
-    note = tmp_path / "pid"
-    result = run_process(
-        "import pathlib, subprocess, sys, time\n"
-        "wait = 'import time; time.sleep(60)'\n"
-        "other = subprocess.Popen([sys.executable, '-c', wait])\n"
-        f"pathlib.Path({str(note)!r}).write_text(str(other.pid))\n{end}",
-        timeout=2,
-    )
-    assert result.returncode and "TimeoutError: stopped after 2 s" in result.stderr
-    wait_until(lambda: not is_running(int(note.read_text())))
-
-
 def test_an_interrupt_kills_the_process_and_the_shell_lives(shell, tmp_path):
     note = tmp_path / "pid"
     cell = (
@@ -182,6 +173,108 @@ def test_an_interrupt_kills_the_process_and_the_shell_lives(shell, tmp_path):
     assert isinstance(error, KeyboardInterrupt)
     assert not is_running(int(note.read_text()))
     assert run(shell, "%%process\nprint('alive')")[0].stdout == "alive\n"
+
+
+# --- forks -------------------------------------------------------------------------
+
+ON_JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+SAYS = """
+import keras, jax, numpy, os, random
+print(len(jax.devices()), numpy.random.rand(), random.random(), os.environ.get("HINT"))
+"""
+
+
+def test_forks_have_one_parent_and_share_neither_devices_nor_random_numbers(
+    shell, run_process
+):
+    shell.user_ns["parents"].clear()
+    three = {"JAX_NUM_CPU_DEVICES": "3", "SLURM_JOB_ID": "1"}
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    found = [run_process(SAYS, **ON_JAX, **more) for more in (three, {}, flags)]
+    devices, *drawn, hints = zip(*(x.stdout.split() for x in found), strict=True)
+    assert devices == ("3", "1", "2") and {*hints} == {"None"}
+    assert [len({*numbers}) for numbers in drawn] == [3, 3]
+    assert len(shell.user_ns["parents"]) == 1
+    other = run_process(SAYS, **ON_JAX, HINT="an import may have read it")
+    assert "may" in other.stdout and len(shell.user_ns["parents"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "fresh", "said"),
+    [
+        ("import os\nos.environ['KERAS_BACKEND'] = 'numpy'", False, "numpy"),
+        ("import sys\nassert 'keras' not in sys.modules", False, "jax"),
+        ("import threading\nassert not hasattr(threading, 'kept')", True, "jax"),
+    ],
+)
+def test_what_is_about_the_start_of_a_process_is_no_fork(
+    shell, run_process, source, fresh, said
+):
+    before = len(shell.user_ns["parents"])
+    tell = "\nimport keras\nprint(keras.backend.backend())"
+    assert run_process(source + tell, fresh=fresh, **ON_JAX).stdout == f"{said}\n"
+    assert len(shell.user_ns["parents"]) == before
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "def f(x):\n    return 1 / x\n\nf(0)",
+        "import sys; print('so far'); sys.exit(3)",
+        "import os; os.write(2, b'F0000 logged\\n'); os.abort()",
+        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+        "import atexit; atexit.register(print, 'at the end'); print(__name__)",
+        "import subprocess, time\nsubprocess.Popen(['sleep', '4321'])\ntime.sleep(60)",
+        "import subprocess\nsubprocess.Popen(['sleep', '4321'])",
+    ],
+)
+def test_a_fork_ends_as_a_fresh_process_does(run_process, end):
+    seconds = 3 if "4321" in end else 60
+    both = [
+        run_process(f"import keras\n{end}", seconds, fresh, **ON_JAX)
+        for fresh in (False, True)
+    ]
+    fork, fresh = ((x.returncode, x.stdout, x.stderr, x.log) for x in both)
+    assert fork == fresh
+    left = [x for x in psutil.process_iter(["cmdline"]) if x.info["cmdline"]]
+    wait_until(
+        lambda: not any("4321" in x.info["cmdline"] for x in left if x.is_running())
+    )
+
+
+def test_without_its_parent_a_process_imports_itself(shell, run_process):
+    run_process("import keras", **ON_JAX)
+    for _, parent in shell.user_ns["parents"].values():
+        parent.kill()
+        parent.wait()
+    said = run_process("import keras\nprint('here')", **ON_JAX)
+    assert (said.returncode, said.stdout, said.stderr) == (0, "here\n", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", chapters.book(), ids=lambda x: x.path.stem)
+def test_a_chapters_cells_say_the_same_as_forks_and_as_fresh_processes(
+    run_process, chapter
+):
+    """Each alone: one that wants what an earlier cell left fails alike in both."""
+    sanitized = re.findall(r"(?m)^regex: (.+)\nreplace: (.+)$", SANITIZE.read_text())
+    for cell in chapter.cells:
+        magic = re.search(r"(?m)^%%process(.*)\n", cell.source)
+        if cell.cell_type != "code" or not magic or "{" in magic[1]:
+            continue
+        words = [word for word in shlex.split(magic[1]) if word != "fresh"]
+        settings = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2"}
+        settings |= dict(word.split("=", 1) for word in words)
+        settings.pop("timeout", None)
+        told = []
+        for fresh in (False, True):
+            done = run_process(cell.source[magic.end() :], 120, fresh, **settings)
+            text = f"{done.returncode}\n{done.stdout}\n{done.stderr}\n{done.log}"
+            for pattern, put in sanitized:
+                text = re.sub(pattern, put, text)
+            told.append(text)
+        if "nbval-ignore-output" not in chapters.tags(cell):
+            assert told[0] == told[1], cell.source
 
 
 # --- %%raises -----------------------------------------------------------------------
