@@ -42,7 +42,7 @@ def compiler_magic(line, cell):
         return
     if compiler is None:
         folder, _ = compiler_wheels()
-        compiler = StandingProcess(**compiler_variables(folder))
+        compiler = StandingProcess(fresh=True, **compiler_variables(folder))
     if cell.startswith("# @title Set-up"):
         cell = AS_MODULE.format(cell)
     names = "".join(f"'{name}': {name}, " for name in line.split())

@@ -14,10 +14,27 @@ import threading
 from IPython import get_ipython
 from IPython.core.magic import register_cell_magic
 
-# Keras and TensorFlow import, for seconds, what they can do without. In a process these
-# packages are not there while one of the two is being imported.
-LEAN = """
-import importlib.machinery, os, sys
+# A new process asks a parent for a fork and stands for it, where there is one. Else it
+# imports, without packages that Keras and TensorFlow import and can do without.
+START = """
+import importlib.machinery, json, os, signal, socket, sys
+if wire := os.environ.pop("PROCESS_WIRE", ""):
+    wire = socket.socket(fileno=int(wire))
+    request = os.getpgrp(), os.getcwd(), dict(os.environ), sys.orig_argv[2:]
+    try:
+        socket.send_fds(wire, [b"+"], [0, 1, 2])
+        wire.sendall(json.dumps(request).encode() + b"\\n")
+        taken = wire.recv(1)
+    except OSError:
+        taken = b""
+    if taken:
+        status = int(wire.recv(9) or 256)
+        if number := status & 127:
+            if number != signal.SIGKILL:
+                signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        os._exit(status >> 8)
+    del request, taken
 class Unneeded:
     modules, environ = sys.modules, os.environ
     spec = importlib.machinery.ModuleSpec
@@ -35,88 +52,58 @@ class Unneeded:
         raise ModuleNotFoundError(spec.name)
     exec_module = create_module
 sys.meta_path.insert(0, Unneeded())
-del importlib, Unneeded
+del importlib, json, signal, socket, wire, Unneeded
 """
-# A parent imports Keras and its engine, touches no device, and waits. Each wire that it
-# is sent stands for a process: a fork of it, which costs no import.
+# A parent imports Keras and its engine, touches no device, and forks for each wire that
+# it is sent. The first fork waits for the second, which becomes the process.
 PARENT = """
-import json, os, select, signal, socket, sys
-sys.stderr = sys.stdout  # what Python says; C++ code logs to file 2
-began = dict(os.environ)
+import __main__, json, os, select, signal, socket, sys
+sys.stderr, before = sys.stdout, {*os.environ.items()}  # C++ code logs to file 2
 import keras, numpy
-changed = {k: v for k, v in os.environ.items() if began.get(k) != v}
-mapped = open("/proc/self/maps").read()
-if os.fstat(1).st_size or "libcuda.so" in mapped or "libze_loader" in mapped:
+imported, maps = {*os.environ.items()} - before, open("/proc/self/maps").read()
+if os.fstat(1).st_size or "libcuda.so" in maps or "libze_loader" in maps:
     os._exit(1)  # it printed, or a GPU's driver is loaded, which survives no fork
-def next_process():
-    control, mine = socket.socket(fileno=0), set(globals())
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while wires := socket.recv_fds(control, 1, 1)[1]:
-        if not os.fork():
-            break
-        os.close(wires[0])
-    else:
-        os._exit(0)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    wire = socket.socket(fileno=wires[0])
-    files = socket.recv_fds(wire, 1, 3)[1]
-    group, folder, variables, arguments, source = json.loads(wire.makefile().readline())
-    wire.send(b"+")
-    logged = os.pread(2, 1 << 20, 0)
-    child = os.fork()
-    if child:
-        for file in files:
-            os.close(file)
-        if wire in select.select([wire, os.pidfd_open(child)], [], [])[0]:
-            os.kill(child, signal.SIGKILL)  # its relay was killed
-        wire.send(b"%d" % os.waitpid(child, 0)[1])
-        os._exit(0)
-    os.setpgid(0, group)
-    for number, file in enumerate(files):
-        os.dup2(file, number)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+control = socket.socket(fileno=0)
+while wire := socket.recv_fds(control, 1, 1)[1]:
+    if not os.fork():
+        break
+    os.close(*wire)
+else:
+    os._exit(0)
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+wire = socket.socket(fileno=wire[0])
+files = socket.recv_fds(wire, 1, 3)[1]
+group, folder, variables, (source, *arguments) = json.loads(wire.makefile().readline())
+logged = os.pread(2, 1 << 20, 0)
+wire.send(b"+")
+if child := os.fork():
+    for file in files:
         os.close(file)
-    wire.close()
-    control.detach()  # it was file 0
-    os.chdir(folder)
-    variables.update(changed)  # by an import: Keras does
-    if "jax" in sys.modules:
-        change, asked = sys.modules["jax"].config.update, variables.get
-        change("jax_platforms", asked("JAX_PLATFORMS"))
-        change("jax_num_cpu_devices", int(asked("JAX_NUM_CPU_DEVICES", -1)))
-    for name in {*os.environ} - {*variables}:
-        del os.environ[name]
-    os.environ.update(variables)
-    sys.argv[1:], sys.stderr = arguments, sys.__stderr__
-    if arguments:
-        open(arguments[1], "wb").write(logged)
-    numpy.random.seed()  # or all forks would draw the same
-    for name in mine:
-        if not name.startswith("__"):
-            del globals()[name]
-    return source
-exec(next_process())
-"""
-# A relay stands for such a process: who starts it, waits for it or kills it sees this
-# one. Where no parent answers, it becomes the process itself, and imports.
-RELAY = """
-import json, os, signal, socket, sys
-wire, lean, source, *arguments = sys.argv[1:]
-wire = socket.socket(fileno=int(wire))
-request = os.getpgrp(), os.getcwd(), dict(os.environ), arguments, source
-try:
-    socket.send_fds(wire, [b"+"], [0, 1, 2])
-    wire.sendall(json.dumps(request).encode() + b"\\n")
-    taken = wire.recv(1)
-except OSError:
-    taken = b""
-if not taken:
-    os.execv(sys.executable, [sys.executable, "-c", lean + source, *arguments])
-status = int(wire.recv(9) or 256)
-if number := status & 127:
-    if number != signal.SIGKILL:
-        signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
-os._exit(status >> 8)
+    if wire in select.select([wire, os.pidfd_open(child)], [], [])[0]:
+        os.kill(child, signal.SIGKILL)  # who stood for it was killed
+    wire.send(b"%d" % os.waitpid(child, 0)[1])
+    os._exit(0)
+os.setpgid(0, group)
+for number, file in enumerate(files):
+    os.dup2(file, number)
+    os.close(file)
+wire.close()
+control.detach()  # it was file 0
+os.chdir(folder)
+variables.update(imported)  # Keras sets some
+for name in {*os.environ} - {*variables}:
+    del os.environ[name]
+os.environ.update(variables)
+if "jax" in sys.modules:
+    change, asked = sys.modules["jax"].config.update, variables.get
+    change("jax_platforms", asked("JAX_PLATFORMS"))
+    change("jax_num_cpu_devices", int(asked("JAX_NUM_CPU_DEVICES", -1)))
+sys.argv[1:], sys.stderr = arguments, sys.__stderr__
+if arguments:
+    open(arguments[1], "wb").write(logged)
+numpy.random.seed()  # or all forks would draw the same
+exec(source, vars(__main__))
 """
 # The child sends what C++ code logs to a file, and shortens tracebacks to its cell.
 PROLOGUE = """
@@ -176,70 +163,51 @@ def parent_of(variables):
     """A socket to the parent of processes with these variables; four are kept."""
     early = {k: v for k, v in variables.items() if not LATE.match(k)}
     key = tuple(sorted(early.items()))
-    with parents_lock:
+    with parents_lock, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as log:
         if key not in parents:
             if len(parents) == 4:
                 parents.pop(next(iter(parents)))[0].close()  # it ends
+            command = [sys.executable, "-c", f"exec({START + PARENT!r}, {{}})"]
             here, there = socket.socketpair()
-            with (
-                there,
-                tempfile.TemporaryFile() as said,
-                tempfile.TemporaryFile() as log,
-            ):
-                parent = subprocess.Popen(
-                    [sys.executable, "-c", LEAN + PARENT],
-                    env=early,
-                    stdin=there,
-                    stdout=said,
-                    stderr=log,
-                    process_group=0,
-                )
+            files = {"stdin": there, "stdout": out, "stderr": log}
+            with there:
+                parent = subprocess.Popen(command, env=early, process_group=0, **files)
             parents[key] = here, parent
         return parents[key][0]
 
 
-def start_process(code, *arguments, warm, env, **settings):
-    """Start Python on code, in a process group of its own: a subprocess.Popen.
+def start_process(source, code, *arguments, fresh, env, **settings):
+    """Start Python on code that will run a source: a Popen, with a group of its own.
 
-    Args:
-        code: Python code, which finds the arguments in sys.argv.
-        warm: whether it may be a fork of a process that has imported Keras.
-        env: all its variables.
-        **settings: for subprocess.Popen.
+    It is a fork if the source uses the engine that KERAS_BACKEND names and is not about
+    the start of a process, unless it has to be fresh. env: all its variables.
     """
-    settings |= {"env": env, "stdout": subprocess.PIPE, "text": True}
-    command = [sys.executable, "-c", LEAN + code, *arguments]
-    if not warm:
-        return subprocess.Popen(command, process_group=0, **settings)
+    engine = env.get("KERAS_BACKEND")
+    forks = sys.platform == "linux" and engine in ("tensorflow", "jax", "torch")
+    uses = re.search(rf"\b(keras|{engine})\b", source) and not AT_START.search(source)
     here, there = socket.socketpair()
     with here, there:
-        with contextlib.suppress(OSError):  # no parent: the relay becomes the process
-            socket.send_fds(parent_of(env), [b"+"], [here.fileno()])
-        wire = there.fileno()
-        command = [sys.executable, "-ISc", RELAY, str(wire), LEAN, code, *arguments]
-        return subprocess.Popen(command, pass_fds=[wire], process_group=0, **settings)
-
-
-def can_fork(source, variables):
-    """Whether a source uses the engine that KERAS_BACKEND names, and not its start."""
-    engine = variables.get("KERAS_BACKEND")
-    if sys.platform != "linux" or engine not in ("tensorflow", "jax", "torch"):
-        return False
-    uses = re.search(rf"\b(keras|{engine})\b", source)
-    return bool(uses) and not AT_START.search(source)
+        if forks and uses and not fresh:
+            with contextlib.suppress(OSError):  # there is no parent any more
+                socket.send_fds(parent_of(env), [b"+"], [here.fileno()])
+            settings["pass_fds"] = [there.fileno()]
+            env = {**env, "PROCESS_WIRE": str(there.fileno())}
+        command = [sys.executable, "-c", START + code, *arguments]
+        settings |= {"env": env, "stdout": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, process_group=0, **settings)
 
 
 def run_process(source, timeout=60, fresh=False, **environment):
     """Run Python source in a new process.
 
-    On Linux it is a fork of a process that has imported Keras and its engine, and
-    nothing else, unless the source looks at modules or sets variables.
+    On Linux it may be a fork of a process that has imported Keras, and nothing else.
 
     Args:
         source: Python code.
         timeout: seconds after which the child is killed; as many times that as the
             variable PROCESS_TIME_LIMIT_FACTOR says, where a machine is slow.
-        fresh: start an interpreter in any case.
+        fresh: start an interpreter, as is done if the source looks at modules or sets
+            variables.
         **environment: variables to set; None removes a variable.
 
     Returns:
@@ -253,15 +221,9 @@ def run_process(source, timeout=60, fresh=False, **environment):
         cell, log = pathlib.Path(folder, "cell.py"), pathlib.Path(folder, "log")
         cell.write_text(source, encoding="utf-8")
         log.touch()
-        child = start_process(
-            PROLOGUE,
-            str(cell),
-            str(log),
-            warm=not fresh and can_fork(source, variables),
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        settings = {"fresh": fresh, "env": variables, **pipes}
+        child = start_process(source, PROLOGUE, str(cell), str(log), **settings)
         try:
             stdout, stderr = child.communicate(timeout=timeout)
             status = child.returncode
@@ -314,15 +276,10 @@ class StandingProcess:
 
     def __init__(self, name="", start="", cwd=None, fresh=False, **variables):
         self.name = name
-        variables = {**os.environ, **variables}
-        self.process = start_process(
-            start + STANDING,
-            warm=not fresh and can_fork(f"keras {start}", variables),
-            env=variables,
-            stdin=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=cwd,
-        )
+        settings = {"fresh": fresh, "env": {**os.environ, **variables}, "cwd": cwd}
+        pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        source = f"keras {start}", start + STANDING
+        self.process = start_process(*source, **settings, **pipes)
 
     def run(self, source):
         """Run the source there.

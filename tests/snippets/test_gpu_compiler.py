@@ -110,13 +110,13 @@ def test_without_a_compiler_cells_say_so_and_run_nothing(shell):
 
 
 @pytest.fixture(scope="module")
-def ask():
+def ask(tmp_path_factory):
     """Run source in a process that has the helper and a small model."""
     if sys.platform != "linux":
         pytest.skip("the wheels are for Linux")
-    namespace = {"ProcessError": type("ProcessError", (Exception,), {}), "LEAN": ""}
-    for name in ("standing_process", "compiler_wheels"):
-        exec(snippet(name), namespace)
+    home = tmp_path_factory.mktemp("ipython")
+    with fresh_shell(home, "processes", "compiler_wheels") as shell:
+        namespace = shell.user_ns.copy()
     folder, _ = namespace["compiler_wheels"]()
     process = namespace["StandingProcess"](
         start="import sys; sys.modules.update(matplotlib=None, sklearn=None)\n",
