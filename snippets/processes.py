@@ -57,12 +57,13 @@ del importlib, json, signal, socket, wire, Unneeded
 # A parent imports Keras and its engine, touches no device, and forks for each wire that
 # it is sent. The first fork waits for the second, which becomes the process.
 PARENT = """
-import __main__, json, os, select, signal, socket, sys
+import __main__, gc, json, os, select, signal, socket, sys
 sys.stderr, before = sys.stdout, {*os.environ.items()}  # C++ code logs to file 2
 import keras, numpy
 imported, maps = {*os.environ.items()} - before, open("/proc/self/maps").read()
 if os.fstat(1).st_size or "libcuda.so" in maps or "libze_loader" in maps:
     os._exit(1)  # it printed, or a GPU's driver is loaded, which survives no fork
+gc.freeze()  # so no fork looks for garbage in what was imported, not even at its end
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 control = socket.socket(fileno=0)
 while wire := socket.recv_fds(control, 1, 1)[1]:
@@ -182,7 +183,7 @@ def start_process(source, code, *arguments, fresh, env, **settings):
     It is a fork if the source uses the engine that KERAS_BACKEND names and is not about
     the start of a process, unless it has to be fresh. env: all its variables.
     """
-    engine = env.get("KERAS_BACKEND")
+    env, engine = {"PYTHONUNBUFFERED": "1", **env}, env.get("KERAS_BACKEND")
     forks = sys.platform == "linux" and engine in ("tensorflow", "jax", "torch")
     uses = re.search(rf"\b(keras|{engine})\b", source) and not AT_START.search(source)
     here, there = socket.socketpair()
@@ -215,7 +216,7 @@ def run_process(source, timeout=60, fresh=False, **environment):
         what C++ code wrote to stderr.
     """
     timeout *= float(os.environ.get("PROCESS_TIME_LIMIT_FACTOR", 1))
-    variables = {**os.environ, "PYTHONUNBUFFERED": "1", **environment}
+    variables = {**os.environ, **environment}
     variables = {k: str(v) for k, v in variables.items() if v is not None}
     with tempfile.TemporaryDirectory() as folder:
         cell, log = pathlib.Path(folder, "cell.py"), pathlib.Path(folder, "log")
