@@ -251,6 +251,21 @@ def test_without_its_parent_a_process_imports_itself(shell, run_process):
     assert (said.returncode, said.stdout, said.stderr) == (0, "here\n", "")
 
 
+@pytest.mark.parametrize("name", ["libcuda.so.1", "another.so"])
+def test_where_the_driver_of_a_gpu_is_loaded_nothing_is_forked(
+    run_process, tmp_path, name
+):
+    """CUDA survives no fork; Keras on PyTorch looks for a card when it is imported."""
+    path = tmp_path / name
+    path.write_bytes(bytes(4096))
+    load = f"import mmap\nmapped = mmap.mmap(open({str(path)!r}).fileno(), 0, prot=1)"
+    (tmp_path / "sitecustomize.py").write_text(load)
+    said = run_process(
+        "import keras, os; print(os.getppid())", PYTHONPATH=tmp_path, **ON_JAX
+    )
+    assert (int(said.stdout) == os.getpid()) == name.startswith("libcuda")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("chapter", chapters.book(), ids=lambda x: x.path.stem)
 def test_a_chapters_cells_say_the_same_as_forks_and_as_fresh_processes(
