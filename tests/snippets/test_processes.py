@@ -258,7 +258,7 @@ def test_where_the_driver_of_a_gpu_is_loaded_nothing_is_forked(
     """CUDA survives no fork; Keras on PyTorch looks for a card when it is imported."""
     path = tmp_path / name
     path.write_bytes(bytes(4096))
-    load = f"import mmap\nmapped = mmap.mmap(open({str(path)!r}).fileno(), 0, prot=1)"
+    load = f"import mmap\nf = open({str(path)!r})\nm = mmap.mmap(f.fileno(), 0, prot=1)"
     (tmp_path / "sitecustomize.py").write_text(load)
     said = run_process(
         "import keras, os; print(os.getppid())", PYTHONPATH=tmp_path, **ON_JAX
