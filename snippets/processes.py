@@ -16,7 +16,7 @@ from IPython.core.magic import register_cell_magic
 
 # A new process asks a parent for a fork and stands for it, where there is one. Else it
 # imports, without packages that Keras and TensorFlow import and can do without.
-START = """
+FIRST_LINES = """
 import importlib.machinery, json, os, signal, socket, sys
 if wire := os.environ.pop("PROCESS_WIRE", ""):
     wire = socket.socket(fileno=int(wire))
@@ -56,7 +56,7 @@ del importlib, json, signal, socket, wire, Unneeded
 """
 # A parent imports Keras and its engine, touches no device, and forks for each wire that
 # it is sent. The first fork waits for the second, which becomes the process.
-PARENT = """
+PARENT_LINES = """
 import __main__, gc, json, os, select, signal, socket, sys
 sys.stderr, before = sys.stdout, {*os.environ.items()}  # C++ code logs to file 2
 import keras, numpy
@@ -140,15 +140,15 @@ for _line in _sys.stdin:
 """
 # Variables that no import of Keras and an engine reads. Processes that differ in others
 # have no common parent, but for two of JAX, which its configuration takes later.
-LATE = re.compile(
+READ_LATE = re.compile(
     "CUDA_VISIBLE_DEVICES|EXPECTED_WORLD|JAX_NUM_CPU_DEVICES|JAX_PLATFORMS|LOCAL_RANK"
     "|MASTER_|RANK|SLURM_|TF_CONFIG|WORLD_SIZE|XLA_FLAGS"
 )
 # What shows that a source is about the start of a process: a fork has imported already.
-AT_START = re.compile(
+ABOUT_START = re.compile(
     r"\bmodules\b|meta_path|environ(\[.*?\] *=(?!=)|\.(pop|set|upd)| *\|=)"
 )
-parents, parents_lock = {}, threading.Lock()
+warm_parents, parents_guard = {}, threading.Lock()
 
 
 class ProcessError(RuntimeError):
@@ -162,19 +162,20 @@ class ProcessError(RuntimeError):
 
 def parent_of(variables):
     """A socket to the parent of processes with these variables; four are kept."""
-    early = {k: v for k, v in variables.items() if not LATE.match(k)}
+    early = {k: v for k, v in variables.items() if not READ_LATE.match(k)}
     key = tuple(sorted(early.items()))
-    with parents_lock, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as log:
-        if key not in parents:
-            if len(parents) == 4:
-                parents.pop(next(iter(parents)))[0].close()  # it ends
-            command = [sys.executable, "-c", f"exec({START + PARENT!r}, {{}})"]
+    code, file = FIRST_LINES + PARENT_LINES, tempfile.TemporaryFile
+    with parents_guard, file() as out, file() as log:
+        if key not in warm_parents:
+            if len(warm_parents) == 4:
+                warm_parents.pop(next(iter(warm_parents)))[0].close()  # it ends
+            command = [sys.executable, "-c", f"exec({code!r}, {{}})"]
             here, there = socket.socketpair()
             files = {"stdin": there, "stdout": out, "stderr": log}
             with there:
                 parent = subprocess.Popen(command, env=early, process_group=0, **files)
-            parents[key] = here, parent
-        return parents[key][0]
+            warm_parents[key] = here, parent
+        return warm_parents[key][0]
 
 
 def start_process(source, code, *arguments, fresh, env, **settings):
@@ -185,15 +186,15 @@ def start_process(source, code, *arguments, fresh, env, **settings):
     """
     env, engine = {"PYTHONUNBUFFERED": "1", **env}, env.get("KERAS_BACKEND")
     forks = sys.platform == "linux" and engine in ("tensorflow", "jax", "torch")
-    uses = re.search(rf"\b(keras|{engine})\b", source) and not AT_START.search(source)
+    uses = re.search(rf"\b(keras|{engine})\b", source)
     here, there = socket.socketpair()
     with here, there:
-        if forks and uses and not fresh:
+        if forks and uses and not (fresh or ABOUT_START.search(source)):
             with contextlib.suppress(OSError):  # there is no parent any more
                 socket.send_fds(parent_of(env), [b"+"], [here.fileno()])
             settings["pass_fds"] = [there.fileno()]
             env = {**env, "PROCESS_WIRE": str(there.fileno())}
-        command = [sys.executable, "-c", START + code, *arguments]
+        command = [sys.executable, "-c", FIRST_LINES + code, *arguments]
         settings |= {"env": env, "stdout": subprocess.PIPE, "text": True}
         return subprocess.Popen(command, process_group=0, **settings)
 

@@ -187,16 +187,16 @@ print(len(jax.devices()), numpy.random.rand(), random.random(), os.environ.get("
 def test_forks_have_one_parent_and_share_neither_devices_nor_random_numbers(
     shell, run_process
 ):
-    shell.user_ns["parents"].clear()
+    shell.user_ns["warm_parents"].clear()
     three = {"JAX_NUM_CPU_DEVICES": "3", "SLURM_JOB_ID": "1"}
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     found = [run_process(SAYS, **ON_JAX, **more) for more in (three, {}, flags)]
     devices, *drawn, hints = zip(*(x.stdout.split() for x in found), strict=True)
     assert devices == ("3", "1", "2") and {*hints} == {"None"}
     assert [len({*numbers}) for numbers in drawn] == [3, 3]
-    assert len(shell.user_ns["parents"]) == 1
+    assert len(shell.user_ns["warm_parents"]) == 1
     other = run_process(SAYS, **ON_JAX, HINT="an import may have read it")
-    assert "may" in other.stdout and len(shell.user_ns["parents"]) == 2
+    assert "may" in other.stdout and len(shell.user_ns["warm_parents"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -210,10 +210,10 @@ def test_forks_have_one_parent_and_share_neither_devices_nor_random_numbers(
 def test_what_is_about_the_start_of_a_process_is_no_fork(
     shell, run_process, source, fresh, said
 ):
-    before = len(shell.user_ns["parents"])
+    before = len(shell.user_ns["warm_parents"])
     tell = "\nimport keras\nprint(keras.backend.backend())"
     assert run_process(source + tell, fresh=fresh, **ON_JAX).stdout == f"{said}\n"
-    assert len(shell.user_ns["parents"]) == before
+    assert len(shell.user_ns["warm_parents"]) == before
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_a_fork_ends_as_a_fresh_process_does(run_process, end):
 
 def test_without_its_parent_a_process_imports_itself(shell, run_process):
     run_process("import keras", **ON_JAX)
-    for _, parent in shell.user_ns["parents"].values():
+    for _, parent in shell.user_ns["warm_parents"].values():
         parent.kill()
         parent.wait()
     said = run_process("import keras\nprint('here')", **ON_JAX)
