@@ -216,16 +216,25 @@ def test_what_is_about_the_start_of_a_process_is_no_fork(
     assert len(shell.user_ns["warm_parents"]) == before
 
 
+ENDS = {
+    "an error": "def f(x):\n    return 1 / x\n\nf(0)",
+    "a process that stays": "import subprocess\nsubprocess.Popen(['sleep', '4321'])",
+}
+SELDOM = {
+    "a status": "import sys; print('so far'); sys.exit(3)",
+    "abort": "import os; os.write(2, b'F0000 logged\\n'); os.abort()",
+    "a kill": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+    "atexit": "import atexit; atexit.register(print, 'at the end'); print(__name__)",
+    "a loop": "import subprocess, time\nsubprocess.Popen(['sleep', '4321'])\n"
+    "time.sleep(60)",
+}
+
+
 @pytest.mark.parametrize(
     "end",
     [
-        "def f(x):\n    return 1 / x\n\nf(0)",
-        "import sys; print('so far'); sys.exit(3)",
-        "import os; os.write(2, b'F0000 logged\\n'); os.abort()",
-        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
-        "import atexit; atexit.register(print, 'at the end'); print(__name__)",
-        "import subprocess, time\nsubprocess.Popen(['sleep', '4321'])\ntime.sleep(60)",
-        "import subprocess\nsubprocess.Popen(['sleep', '4321'])",
+        *(pytest.param(end, id=name) for name, end in ENDS.items()),
+        *(pytest.param(e, id=n, marks=pytest.mark.slow) for n, e in SELDOM.items()),
     ],
 )
 def test_a_fork_ends_as_a_fresh_process_does(run_process, end):
@@ -251,7 +260,9 @@ def test_without_its_parent_a_process_imports_itself(shell, run_process):
     assert (said.returncode, said.stdout, said.stderr) == (0, "here\n", "")
 
 
-@pytest.mark.parametrize("name", ["libcuda.so.1", "another.so"])
+@pytest.mark.parametrize(
+    "name", ["libcuda.so.1", pytest.param("another.so", marks=pytest.mark.slow)]
+)
 def test_where_the_driver_of_a_gpu_is_loaded_nothing_is_forked(
     run_process, tmp_path, name
 ):
