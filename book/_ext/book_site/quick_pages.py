@@ -34,6 +34,10 @@ PICTURE_SIZE = re.compile(r' style="width: (\d+)px; height: (\d+)px;"')
 
 # Pygments's names for code that the site's two styles show in the colour of text.
 PLAIN_CODE = re.compile(r'<span class="(?:n|nn|nx|p|pm|w|x|g)">([^<]*)</span>')
+# It colours each line of a long text by itself.
+SAME_COLOUR = re.compile(
+    r'<span class="(s2|sd)">[^<]*(?:</span>\s*<span class="\1">[^<]*)+'
+)
 
 CLASSES = re.compile(r'\sclass="([^"]*)"')
 WORD = re.compile(r"[A-Za-z_][\w-]*")
@@ -106,7 +110,14 @@ def lighten_page(
             name: Path(app.srcdir, path) for path, name in app.builder.images.items()
         }
         body = PLAIN_CODE.sub(r"\1", body)
+        body = SAME_COLOUR.sub(in_one_span, body)
         context["body"] = lighter_pictures(body, sources, folder)
+
+
+def in_one_span(spans: re.Match[str]) -> str:
+    """Spans of one colour, one after the other, as one."""
+    tag = f'<span class="{spans[1]}">'
+    return tag + re.sub(rf"</span>(\s*){tag}", r"\1", spans[0].removeprefix(tag))
 
 
 def without_unused_rules(sheet: str, used: set[str]) -> str:
