@@ -284,9 +284,10 @@ def test_a_chapters_cells_say_the_same_as_forks_and_as_fresh_processes(
 ):
     """Each alone: one that wants what an earlier cell left fails alike in both."""
     sanitized = re.findall(r"(?m)^regex: (.+)\nreplace: (.+)$", SANITIZE.read_text())
-    sanitized.append(
-        (r"(?m)^([IWEF])\d{4} [\d:.]+ +\d+ ", r"\1 ")
-    )  # before absl begins
+    sanitized += [
+        (r"[IWEF]\d{4} [\d:.]+ +\d+ ", ""),  # a log's time and process
+        (r' +File "<string>", line .*\n', ""),  # the snippet's own lines
+    ]
     for cell in chapter.cells:
         magic = re.search(r"(?m)^%%process(.*)\n", cell.source)
         if cell.cell_type != "code" or not magic or "{" in magic[1]:
