@@ -245,6 +245,8 @@ def test_a_fork_ends_as_a_fresh_process_does(run_process, end):
     ]
     fork, fresh = ((x.returncode, x.stdout, x.stderr, x.log) for x in both)
     assert fork == fresh
+    late = "TimeoutError: stopped after 3 s" in fork[2]
+    assert late == (seconds == 3) and (fork[0] or not late)
     left = [x for x in psutil.process_iter(["cmdline"]) if x.info["cmdline"]]
     wait_until(
         lambda: not any("4321" in x.info["cmdline"] for x in left if x.is_running())
