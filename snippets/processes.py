@@ -164,15 +164,15 @@ def parent_of(variables):
     """A socket to the parent of processes with these variables; four are kept."""
     early = {k: v for k, v in variables.items() if not READ_LATE.match(k)}
     key = tuple(sorted(early.items()))
-    code, file = FIRST_LINES + PARENT_LINES, tempfile.TemporaryFile
-    with parents_guard, file() as out, file() as log:
+    with parents_guard:
         if key not in warm_parents:
             if len(warm_parents) == 4:
                 warm_parents.pop(next(iter(warm_parents)))[0].close()  # it ends
+            code, file = FIRST_LINES + PARENT_LINES, tempfile.TemporaryFile
             command = [sys.executable, "-c", f"exec({code!r}, {{}})"]
             here, there = socket.socketpair()
-            files = {"stdin": there, "stdout": out, "stderr": log}
-            with there:
+            with there, file() as out, file() as log:
+                files = {"stdin": there, "stdout": out, "stderr": log}
                 parent = subprocess.Popen(command, env=early, process_group=0, **files)
             warm_parents[key] = here, parent
         return warm_parents[key][0]
@@ -187,9 +187,9 @@ def start_process(source, code, *arguments, fresh, env, **settings):
     env, engine = {"PYTHONUNBUFFERED": "1", **env}, env.get("KERAS_BACKEND")
     forks = sys.platform == "linux" and engine in ("tensorflow", "jax", "torch")
     uses = re.search(rf"\b(keras|{engine})\b", source)
-    here, there = socket.socketpair()
-    with here, there:
+    with contextlib.ExitStack() as wire:
         if forks and uses and not (fresh or ABOUT_START.search(source)):
+            here, there = map(wire.enter_context, socket.socketpair())
             with contextlib.suppress(OSError):  # there is no parent any more
                 socket.send_fds(parent_of(env), [b"+"], [here.fileno()])
             settings["pass_fds"] = [there.fileno()]
