@@ -25,7 +25,7 @@ CONF := _build/conf/conf.py
 SPHINX := -c $(dir $(CONF)) -j auto -n -q
 FILES := -type f ! -path '*/.*' ! -path '*/__pycache__/*' ! -name '* *'
 PAGES := $(shell find book/[!_]* notebooks assignments/*.ipynb tools/plan/results $(FILES) 2>/dev/null)
-OTHERS := $(shell find book/_* constraints grading snippets tools requirements*.txt $(FILES) ! -path '*/results/*' 2>/dev/null)
+OTHERS := $(shell find book/_* constraints grading programs snippets tools requirements*.txt $(FILES) ! -path '*/results/*' 2>/dev/null)
 
 book: ## build the site; all it needs is installed into .venv
 	@$(INSTALL) book

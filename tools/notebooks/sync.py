@@ -26,6 +26,7 @@ COLAB_ADDRESS = re.compile(
     r"/blob/(?P<branch>[^\s)]+?)/(?:notebooks|assignments)/[^/\s)]+\.ipynb"
 )
 CITED = re.compile(r'(?m)^repository-code:\s*"?(?P<url>[^\s"#]+)')
+COPIED = ("snippets", "programs")  # the folders whose files notebooks carry
 START, END = MARKERS = ("# >>>", "# <<<")
 BLOCK = re.compile(rf"(?ms)^{START} (?P<name>\S+)$(?P<body>.*?)(?:^{END}$|\Z)")
 PROVED = "## What you proved"
@@ -40,12 +41,12 @@ def proved_cell(claims: list[chapters.Claim]) -> str:
 
 
 def insert_snippets(source: str, place: str, root: Path = ROOT) -> str:
-    """Fill the blocks `# >>> snippets/x.py` ... `# <<<` of a cell with the snippets.
+    """Fill the blocks `# >>> snippets/x.py` ... `# <<<` of a cell with the files.
 
     Args:
         source: the cell's source.
         place: the cell's file and number, for messages.
-        root: the folder that holds snippets/.
+        root: the folder that holds snippets/ and programs/.
 
     Raises:
         UserError: a snippet does not exist, or a block has no end.
@@ -54,9 +55,11 @@ def insert_snippets(source: str, place: str, root: Path = ROOT) -> str:
     def filled(block: re.Match[str]) -> str:
         name = block["name"]
         path = root / name
-        if path.parent != root / "snippets" or not path.is_file():
+        folder, _, rest = name.partition("/")
+        if folder not in COPIED or ".." in rest or not path.is_file():
             raise UserError(
-                f"{place}: there is no snippet {name}. Fix: name one of snippets/."
+                f"{place}: there is no snippet {name}. "
+                "Fix: name a file of snippets/ or programs/."
             )
         if START in block["body"] or not block[0].endswith(END):
             raise UserError(

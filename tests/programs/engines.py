@@ -1,0 +1,30 @@
+"""Run a source with one engine, as a reader who has downloaded the programs would."""
+
+import json
+import os
+import subprocess
+import sys
+
+from tools.model.chapters import ROOT
+
+ENGINES = ("tensorflow", "jax", "torch")
+FIXED = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+
+
+def on(engine: str, source: str, timeout: float = 300, **variables: str) -> object:
+    """What a source, run beside the programs, printed last, read as JSON.
+
+    Raises:
+        AssertionError: the process failed; the message holds the end of its errors.
+    """
+    environment = os.environ | FIXED | {"KERAS_BACKEND": engine} | variables
+    environment["PYTHONPATH"] = str(ROOT / "programs")
+    run = subprocess.run(
+        [sys.executable, "-c", source],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert run.returncode == 0, run.stdout[-500:] + run.stderr[-2500:]
+    return json.loads(run.stdout.splitlines()[-1])
