@@ -1,0 +1,132 @@
+"""The plan of a step on a card that is not there: its numbers, and the command."""
+
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from programs.engines import on
+
+from tools.model.chapters import ROOT
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="the compiler's wheels are for Linux"
+)
+WHEELS = f"xla-for-gpus-{importlib.metadata.version('jax')}"
+SOURCE = f"""
+import json, sys
+sys.path.insert(0, {str(Path(sys.prefix, "share", WHEELS))!r})
+sys.modules["tensorflow"] = None
+import jax, numpy as np, ordinary, plan
+
+def size(values):
+    return sum(np.dtype(str(v.dtype)).itemsize * int(np.prod(v.shape)) for v in values)
+
+def shapes(data):
+    return jax.tree.map(plan._shape, data)
+
+def planned(model, x, y, compile=plan.compile_step_for, **options):
+    batch = shapes((x, y))
+    try:
+        needs = compile("T4", model, *batch, **options).plan
+    except ValueError as refusal:
+        return {{"refused": str(refusal)}}
+    parts = model.variables + model.optimizer.variables + model.metrics_variables
+    parts = {{id(part): part for part in parts}}.values()
+    return {{**needs, "real": size(parts), "batch": size(jax.tree.leaves(batch))}}
+"""
+VARIABLES = {"JAX_PLATFORMS": "cpu,cuda", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
+
+
+@pytest.mark.slow
+def test_the_state_of_each_ordinary_model_is_counted_to_the_byte():
+    rest = """
+answers = {}
+for name, make in ordinary.MODELS.items():
+    model, x, y = make(rows=8)
+    loss = ordinary.LOSSES.get(name, "sparse_categorical_crossentropy")
+    model.compile("adam", loss, metrics=None)
+    answers[name] = planned(model, x, y)
+for name in ordinary.FORMS:
+    model, x, y = ordinary.form(name)
+    model.compile("adam", "sparse_categorical_crossentropy")
+    answers["form " + name] = planned(model, x, y)
+print(json.dumps(answers))
+"""
+    answers = on("jax", SOURCE + rest, **VARIABLES)
+    refused = {name for name, answer in answers.items() if "refused" in answer}
+    assert refused == {"recurrent", "wrapped", "transfer"}
+    assert "random_rotation" in answers["transfer"]["refused"]
+    assert "use_cudnn=False" in answers["recurrent"]["refused"]
+    for name in answers.keys() - refused:
+        plan = answers[name]
+        assert plan["state"] + plan["inputs"] == plan["real"] + plan["batch"], name
+        assert plan["temporaries"] > 0, name
+    forms = [plan["total"] for name, plan in answers.items() if "form" in name]
+    assert len(forms) == 4 and len(set(forms)) == 1
+
+
+def test_eight_cards_hold_an_eighth_of_what_can_be_divided():
+    rest = """
+model, x, y = ordinary.residual(rows=16)
+model.compile("adam", "sparse_categorical_crossentropy")
+sharded = plan.compile_sharded_for
+answers = [planned(model, x, y, sharded, layout=kind) for kind in ("data", "fsdp")]
+shapes = [v.shape for v in model.variables + model.optimizer.variables]
+divided = sum(int(np.prod(s)) for s in shapes if any(n % 8 == 0 for n in s))
+print(json.dumps([*answers, 4 * divided]))
+"""
+    whole, parts, divided = on("jax", SOURCE + rest, **VARIABLES)
+    assert whole["state"] == whole["real"]
+    assert parts["state"] == whole["real"] - divided * 7 // 8
+    assert whole["inputs"] * 8 == whole["batch"]
+
+
+MODEL = """
+import keras, numpy as np
+model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(4)])
+model.compile("adam", "mse")
+batch = np.zeros((16, 6)), np.zeros((16, 4))
+"""
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Run plan.py as a reader would: downloaded, on a file."""
+    text = (ROOT / "programs/plan.py").read_text()
+    (tmp_path / "plan.py").write_text(text)
+
+    def run(source, *words, name="mine.py"):
+        if source is not None:
+            (tmp_path / name).write_text(source)
+        command = [sys.executable, "plan.py", name, *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+def test_the_command_says_for_each_card_whether_the_step_fits(command):
+    words = ["--card", "T4", "--card", "RTX 5090", "--memory", "0.0000001"]
+    code, printed, errors = command(MODEL, *words)
+    assert (code, errors) == (0, "")
+    assert printed.count("does not fit") == 2
+    code, printed, _ = command(MODEL, "--card", "H100", "--batch", "64", "--predict")
+    assert code == 0 and printed.endswith(" fits\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "said"),
+    [
+        (None, [], "there is no file mine.py"),
+        ("x = 1", [], "defines no `model` that is a Keras model and compiled"),
+        (MODEL.replace("model.compile", "#"), [], "no `model` that is a Keras model"),
+        (MODEL.replace("batch", "data"), [], "defines no `batch`, a tuple"),
+        (MODEL.replace("(16, 6)", "(16, 7)"), [], "does not take a batch of (16, 7)"),
+        (MODEL, ["--cards", "5"], "a batch of 16 rows can't be shared by 5 cards"),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence(command, source, words, said):
+    code, _, errors = command(source, "--card", "T4", *words)
+    assert code == 1 and said in errors and "Traceback" not in errors
