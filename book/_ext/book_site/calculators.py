@@ -89,14 +89,12 @@ def form_html(name: str, fields: dict[str, dict], options: dict[str, dict]) -> s
     )
 
 
-def figures(
-    links: dict[str, float], nvlink: dict[str, str], folder: Path
-) -> dict[str, dict]:
+def figures(content: dict[str, dict], folder: Path) -> dict[str, dict]:
     """The figures that the formulas need: of the links, and of the plan's cards.
 
     Args:
-        links: by name, bytes a second.
-        nvlink: by card, the link of that name that it has.
+        content: of the page's file: `links` in bytes a second by name, `nvlink` that a
+            card has, and the memory of cards that are `owned`, in bytes.
         folder: with the plan.
 
     Raises:
@@ -105,7 +103,9 @@ def figures(
     cards = record.load_plan(folder)["cards"]
     wanted = ("memory", "bandwidth", "rates")
     known = {name: {x: card[x] for x in wanted} for name, card in cards.items()}
-    return {"cards": known, "links": links, "nvlink": nvlink}
+    owned = {name: {"memory": size} for name, size in content["owned"].items()}
+    found = {"cards": known, "all_cards": known | owned}
+    return found | {name: content[name] for name in ("links", "nvlink")}
 
 
 class Calculator(SphinxDirective):
@@ -124,7 +124,7 @@ class Calculator(SphinxDirective):
         if name not in known:
             raise self.error(f"no calculator {name!r}. Fix: one of {', '.join(known)}")
         try:
-            data = figures(content["links"], content["nvlink"], folder)
+            data = figures(content, folder)
         except UserError as error:
             raise ExtensionError(str(error)) from None
         names = {what: {key: key for key in data[what]} for what in data}
