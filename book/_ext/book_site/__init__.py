@@ -21,6 +21,7 @@ MODULES = (
     "landing_page",
     "measured_page",
     "page_description",
+    "programs_page",
     "quick_pages",
     "site_address",
     "troubleshooting",
