@@ -242,13 +242,13 @@ def form(name, rows=8):
         start = keras.Input((8, 8, 3))
         model = keras.Model(start, last(layers.Flatten()(second(first(start)))))
     else:
-        model = _Chain([first, second, *head])
+        model = Chain([first, second, *head])
     inputs = numbers(rows, 8, 8, 3)
     model(inputs)
     return model, inputs, integers(4, rows)
 
 
-class _Chain(keras.Model):
+class Chain(keras.Model):
     """Layers, one after the other, in a class."""
 
     def __init__(self, chain):

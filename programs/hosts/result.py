@@ -1,0 +1,9 @@
+"""The model of the checkpoint in this folder, for predictions."""
+
+import checkpoint
+import problem
+
+model, optimizer, state = problem.network()
+step, losses = checkpoint.load("checkpoint.npz", state)
+model.save("model.keras")
+print("model.keras has", step, "of", problem.STEPS, "steps")
