@@ -23,9 +23,9 @@ no_compiler, compiler = missing_compiler(), None
 # A set-up cell becomes a module there: no variable of a later cell gets in its way.
 AS_MODULE = """
 import sys, types
-gpu_compiler = sys.modules["gpu_compiler"] = types.ModuleType("gpu_compiler")
-exec(compile({!r}, "gpu_compiler", "exec"), vars(gpu_compiler))
-globals().update({{k: v for k, v in vars(gpu_compiler).items() if k[0] != "_"}})
+plan = sys.modules["plan"] = types.ModuleType("plan")
+exec(compile({!r}, "plan.py", "exec"), vars(plan))
+globals().update({{k: v for k, v in vars(plan).items() if k[0] != "_"}})
 """
 
 

@@ -221,11 +221,11 @@ def test_a_first_call_that_compiles_is_no_sample(monkeypatch):
 
 def instructions(dtype):
     """The matrix instructions of a product on an A100."""
-    from snippets import gpu_compiler
+    from programs import plan
 
     engines.use_precision("jax", dtype)
-    shapes = [gpu_compiler.array(1024, 1024)] * 2
-    product = gpu_compiler.compile_for("A100 40 GB", lambda a, b: a @ b, *shapes)
+    shapes = [plan.array(1024, 1024)] * 2
+    product = plan.compile_for("A100 40 GB", lambda a, b: a @ b, *shapes)
     return " ".join(product.instructions)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from IPython.utils.capture import capture_output
-from shells import fresh_shell, snippet
+from shells import ROOT, fresh_shell, snippet
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the wheels are for Linux")
 
@@ -122,7 +122,8 @@ def ask(tmp_path_factory):
         start="import sys; sys.modules.update(matplotlib=None, sklearn=None)\n",
         **namespace["compiler_variables"](folder),
     )
-    process.run(snippet("gpu_compiler"))
+    process.run(f"import sys; sys.path.append({str(ROOT / 'programs')!r})")
+    process.run("from plan import *; from plan import _launches")
     process.run(
         """
 def model_of(*layers):
@@ -238,8 +239,8 @@ answer = [images_of(1), images_of(2)]
     ("source", "message"),
     [
         (
-            "compile_for('RTX 5090', jnp.matmul, *batch)",
-            "ValueError: no card 'RTX 5090' here. Choose from: T4, L4, A100 40 GB",
+            "compile_for('RTX 9090', jnp.matmul, *batch)",
+            "ValueError: no card 'RTX 9090' here. Choose from: T4, L4, A100 40 GB",
         ),
         (
             "compile_step_for('T4', keras.Sequential([keras.layers.Dense(2)]), *batch)",

@@ -2,14 +2,15 @@
 
 import dataclasses
 
+CARDS = ("T4", "L4", "A100 40 GB", "A100 80 GB", "H100", "H200", "B200")
 FIGURES = ("capability", "memory", "limit", "bandwidth", "rates", "sources")
 
 
 def cards() -> dict[str, dict]:
     """The figures of each card, and what JAX lets a program have of its memory."""
-    from snippets.gpu_compiler import CARDS, limit_of
+    from programs.plan import card_named, limit_of
 
-    known = {name: dataclasses.asdict(card) for name, card in CARDS.items()}
+    known = {name: dataclasses.asdict(card_named(name)) for name in CARDS}
     for name, card in known.items():
         card["capability"] = list(card["capability"])  # as JSON has it
         card["limit"] = limit_of(name)
@@ -27,7 +28,7 @@ def plans(build: tuple[str, str, str], cases: list[dict]) -> list[dict]:
         For each case `status` ("planned", "refused" or "failed") with the plan, or with
         `why`.
     """
-    from snippets.gpu_compiler import Refused, compile_step_for
+    from programs.plan import Refused, compile_step_for
     from tools.plan import models
     from tools.plan.sizes import SIZES, batch_of
 
