@@ -181,65 +181,30 @@ function openSought() {
   Guess.all.forEach((guess) => guess.parts.some(has) && guess.reveal());
 }
 
-// The words of a text, without its numbers and the name of an error before a colon.
-const wordsOf = (text) => new Set(bare(text).match(/[a-z_][\w.]*\w/g) ?? []);
-const bare = (text) => text.replace(/\w+Error:/g, "").toLowerCase();
-
-// Which rows answer what was typed or pasted: those whose text has all of it; else those
-// one of whose messages is in it, or which have most of it. A few words must all be there,
-// of many words SHARE: half by their number, half by their weight, which is the larger the
-// fewer rows have the word. Below that, and far below the best row, no row is shown.
-const SHARE = 0.7;
-function matching(rows, typed) {
-  const parts = bare(typed).split(/\s+/).filter(Boolean);
-  const whole = rows.map((row) => parts.every((part) => row.text.includes(part)));
-  if (whole.some(Boolean)) return whole;
-  const words = wordsOf(typed);
-  const spread = new Map();
-  for (const row of rows)
-    for (const word of row.words) spread.set(word, (spread.get(word) ?? 0) + 1);
-  const rarity = (word) => 1 / (1 + (spread.get(word) ?? 0));
-  const share = (some, others, few) => {
-    const sum = (chosen) => chosen.reduce((total, word) => total + rarity(word), 0);
-    const found = [...some].filter((word) => others.has(word));
-    if (some.size <= few) return found.length === some.size && some.size ? 1 : 0;
-    return (sum(found) / sum([...some]) + found.length / some.size) / 2 || 0;
+// The rows that have all words of what was typed.
+function havingAll(rows) {
+  const texts = rows.map((row) => row.textContent.toLowerCase());
+  return (typed) => {
+    const words = typed.toLowerCase().split(/\s+/);
+    return rows.filter((_, index) => words.every((word) => texts[index].includes(word)));
   };
-  const scores = rows.map((row) =>
-    Math.max(
-      share(words, row.words, 6),
-      ...row.messages.map((one) => share(one, words, 4)),
-    ),
-  );
-  const least = Math.max(SHARE, 0.9 * Math.max(...scores));
-  return scores.map((score) => score >= least);
 }
 
-// The three longest words of a message, after the name of its error if it has one, for the
-// site's search, which wants each of them. Names of files and of Python's are left out.
-const longest = (text) => {
-  const message = text.split(/\w+Error:/).at(-1).toLowerCase();
-  const words = message.match(/(?<![\w./])[a-z]+(?![\w/]|\.\w)/g) ?? [];
-  return [...new Set(words)].sort((a, b) => b.length - a.length).slice(0, 3).join(" ");
-};
-
-// A field that hides the rows of a page that do not match what is typed into it.
-function addFilter(place, rows, label) {
+// A field that hides the rows of a page that do not match what is typed into it. The best
+// rows stand first, below the field; `none` says what there is instead of rows.
+function addFilter(place, rows, label, matching, none) {
   const before = document.querySelector(place);
   const all = [...document.querySelectorAll(rows)];
   if (!before || !all.length) return;
-  const field = element("input", "row-filter");
-  field.type = "search";
+  const field = element(none ? "textarea" : "input", "row-filter");
+  if (none) field.rows = 1;
+  else field.type = "search";
   field.placeholder = field.ariaLabel = label;
   const note = element("p", "row-filter-note");
   note.setAttribute("role", "status");
-  const texts = all.map((row) => ({
-    text: row.textContent.toLowerCase(),
-    words: wordsOf(row.textContent),
-    messages: [...row.querySelectorAll("pre, p:first-child code, .also code")]
-      .map((code) => wordsOf(code.textContent))
-      .filter((message) => message.size > 1),
-  }));
+  const best = element("ul", all[0].parentElement.className);
+  const match = matching(all);
+  const homes = new Map(); // of the rows that stand below the field
   const sections = [...new Set(all.map((row) => row.closest("section")))];
 
   // The ledger's counts of one kind of claims show that kind alone.
@@ -257,24 +222,29 @@ function addFilter(place, rows, label) {
 
   function filter() {
     const typed = field.value.trim();
-    const shown = matching(texts, typed);
-    if (kind) all.forEach((row, i) => (shown[i] &&= row.classList.contains(kind)));
-    all.forEach((row, index) => (row.hidden = !shown[index]));
+    let shown = typed ? match(typed) : all;
+    if (kind) shown = shown.filter((row) => row.classList.contains(kind));
+    for (const [row, home] of homes) home.replaceWith(row);
+    homes.clear();
+    all.forEach((row) => (row.hidden = !shown.includes(row)));
+    if (none && typed)
+      for (const row of shown) {
+        homes.set(row, document.createComment(""));
+        row.replaceWith(homes.get(row));
+        best.append(row);
+      }
     for (const section of sections)
       section.hidden = !section.querySelector(`${rows}:not([hidden])`);
-    const count = `${shown.filter(Boolean).length} of ${all.length}`;
-    note.textContent = typed || kind ? count : "";
-    if (shown.some(Boolean)) return;
-    note.textContent = "Not here. ";
-    const chapters = element("a", "", "Search the chapters for it");
-    chapters.href = `../search.html?${new URLSearchParams({ q: longest(typed) })}`;
-    note.append(chapters);
+    note.textContent = typed || kind ? `${shown.length || "None"} of ${all.length}` : "";
+    if (none && !shown.length) none(note, typed);
   }
 
   field.addEventListener("input", filter);
-  before.after(field, note);
-  if (sought.length && matching(texts, sought.join(" ")).some(Boolean)) {
-    field.value = sought.join(" ");
+  before.after(field, note, best);
+  const asked = new URLSearchParams(location.search).get("q");
+  const given = asked ?? sought.join(" ");
+  if (asked || (given && match(given).length)) {
+    field.value = given;
     filter();
     field.scrollIntoView();
   }
@@ -291,9 +261,8 @@ function closeMenu(event) {
 for (const type of ["click", "focusin", "keydown"])
   document.addEventListener(type, closeMenu);
 
-addFilter(".ledger-counts", "ul.ledger > li", "Filter the claims");
-addFilter(".filter-start", "ul.troubles > li", "Paste a message, or type a part of it");
-addFilter(".filter-start", "ul.corrections > li", "Filter the statements");
+addFilter(".ledger-counts", "ul.ledger > li", "Filter the claims", havingAll);
+addFilter(".filter-start", "ul.corrections > li", "Filter the statements", havingAll);
 fold();
 document.querySelectorAll("ul.guess").forEach((list) => new Guess(list));
 addAnswerSwitch();

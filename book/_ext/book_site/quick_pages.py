@@ -19,11 +19,15 @@ from sphinx.application import Sphinx
 
 # What stands on a page that uses a script; others do not load it.
 RESULTS = '<div id="search-results">'  # on the page of the search alone
+TROUBLES = '<ul class="proved troubles'  # on that of Troubleshooting
 USED_BY = {
     "clipboard.min.js": "<pre",
     "copybutton.js": "<pre",
     "design-tabs.js": 'class="sd-tab-set',
     "doctools.js": RESULTS,
+    "finder.js": TROUBLES,
+    "minisearch.min.js": TROUBLES,
+    "search.js": RESULTS,
     "documentation_options.js": "no page: webpack-macros.html has it",
     "sphinx_highlight.js": RESULTS,
 }

@@ -8,7 +8,11 @@ The directive `troubles` reads troubleshooting.yml beside the page: a list of en
     cause, fix:  in Markdown
     thread:   address of a public thread where users met it; if there is one
     also:     a list of other messages of the same failure that this book does not print
+    ask:      a list of questions that the entry answers, in the words of who asks them
+    must, never:  lists of words: all of the first and none of the second are in what
+              somebody types who is shown the entry
 
+The page's field reads the last three, and shows them to nobody.
 What a CPU cannot show has no claim, but a thread, and `chapter` and `id`: the number of
 the chapter that it belongs to, and a short name for its address.
 
@@ -17,6 +21,7 @@ that it can't drift from what the libraries really say. What is wrong with an en
 stops the build and is named.
 """
 
+import html
 import re
 from collections.abc import Iterator
 from typing import ClassVar
@@ -50,7 +55,8 @@ class Troubles(ProvedList):
 
     kind = "troubles"
     required: ClassVar = {"cause", "fix"}
-    optional: ClassVar = {"message", "symptom", "thread", "also"}
+    hints: ClassVar = ("ask", "must", "never")
+    optional: ClassVar = {"message", "symptom", "thread", "also", *hints}
     cited: ClassVar = {"chapter", "id", "thread"}
 
     @staticmethod
@@ -80,6 +86,13 @@ class Troubles(ProvedList):
             (also,) = self.markdown(f"*Also, not printed by this book:* {listed}")
             also["classes"].append("also")
             yield also
+        hints = "".join(
+            f'<li class="{name}">{html.escape(str(hint))}</li>'
+            for name in self.hints
+            for hint in texts.get(name, ())
+        )
+        if hints:
+            yield nodes.raw("", f'<ul hidden="hidden">{hints}</ul>', format="html")
         yield from self.markdown(f"*Cause.* {texts['cause']}")
         yield from self.markdown(f"*Fix.* {texts['fix']}")
         if entry.claim:
@@ -98,3 +111,5 @@ class Troubles(ProvedList):
 def setup(app: Sphinx) -> None:
     """Register what is above."""
     app.add_directive("troubles", Troubles)
+    for script in ("vendor/minisearch/minisearch.min.js", "finder.js", "search.js"):
+        app.add_js_file(script, priority=900, defer="defer")  # behind site.js
