@@ -13,6 +13,8 @@ ERRORS = {
     "dropout-in-remat-on-jax": "UnexpectedTracerError",
     "backup-cut-off": "OSError",
     "model-in-a-block-of-cpu-0": "ValueError",
+    "predict-that-loses-the-weights": "TypeError",
+    "lstm-that-openvino-exports": "RuntimeError",
 }
 
 

@@ -65,7 +65,7 @@ class Corrections(ProvedList):
     def part(self, entry: Proved) -> tuple[int, str]:
         """What costs most first, then a part for each chapter."""
         if entry.fields.get("costly"):
-            return 0, "Those that cost people weeks"
+            return 0, "Those that do most harm"
         return super().part(entry)
 
     def row(self, entry: Proved) -> Iterator[nodes.Node]:
