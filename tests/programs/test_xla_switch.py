@@ -75,7 +75,6 @@ PLACES = ("nowhere", "flat", "nested", "inside", "wrapped", "in a list")
 """
 AGREES = """
 import ordinary
-ordinary._Chain.__name__ = "Chain"  # TensorFlow takes no name that begins with "_"
 ways = {**ordinary.MODELS}
 ways |= {f"form {n}": functools.partial(ordinary.form, n) for n in ordinary.FORMS}
 ways |= {f"planted {n}": functools.partial(planted, n) for n in PLACES}
