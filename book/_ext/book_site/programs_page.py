@@ -101,7 +101,8 @@ class Programs(SphinxDirective):
 
 def copy(app: Sphinx, exception: Exception | None) -> None:
     """Put the programs into the site, and the sets as zips."""
-    if exception is not None or app.builder.name != "html":
+    page = "book/programs" in app.env.found_docs
+    if exception is not None or app.builder.name != "html" or not page:
         return
     root, folder = Path(app.srcdir), Path(app.outdir, FOLDER)
     shutil.rmtree(folder, ignore_errors=True)
