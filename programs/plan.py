@@ -585,7 +585,7 @@ def main():
     for card in asked.card or CARDS:
         try:
             if asked.predict:
-                model._symbolic_build(data_batch=batch)
+                _state(model, batch)  # builds the model
                 program = compile_prediction_for(card, model, batch[0], memory=memory)
             elif asked.cards > 1:
                 options = {"cards": asked.cards, "layout": asked.layout}

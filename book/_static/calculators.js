@@ -151,7 +151,7 @@
   }
 
   function memory(v, figures) {
-    const card = { ...figures.all_cards[v.card] };
+    const card = { ...(figures.cards[v.card] ?? figures.owned[v.card]) };
     if (v.memory) card.memory = v.memory;
     const name = v.memory ? "your card" : `the ${v.card}`;
     const room = roomOn(card, v);

@@ -18,7 +18,8 @@ def on(engine: str, source: str, timeout: float = 300, **variables: str) -> obje
         AssertionError: the process failed; the message holds the end of its errors.
     """
     environment = os.environ | FIXED | {"KERAS_BACKEND": engine} | variables
-    environment["PYTHONPATH"] = str(ROOT / "programs")
+    path = [str(ROOT / "programs"), variables.get("PYTHONPATH")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     run = subprocess.run(
         [sys.executable, "-c", source],
         env=environment,

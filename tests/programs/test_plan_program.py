@@ -1,22 +1,19 @@
 """The plan of a step on a card that is not there: its numbers, and the command."""
 
-import importlib.metadata
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from snippets.compiler_wheels import compiler_variables, compiler_wheels
 from tests.programs.engines import on
 from tools.model.chapters import ROOT
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the compiler's wheels are for Linux"
 )
-WHEELS = f"xla-for-gpus-{importlib.metadata.version('jax')}"
-SOURCE = f"""
+SOURCE = """
 import json, sys
-sys.path.insert(0, {str(Path(sys.prefix, "share", WHEELS))!r})
 sys.modules["tensorflow"] = None
 import jax, numpy as np, ordinary, plan
 
@@ -31,12 +28,12 @@ def planned(model, x, y, compile=plan.compile_step_for, **options):
     try:
         needs = compile("T4", model, *batch, **options).plan
     except ValueError as refusal:
-        return {{"refused": str(refusal)}}
+        return {"refused": str(refusal)}
     parts = model.variables + model.optimizer.variables + model.metrics_variables
-    parts = {{id(part): part for part in parts}}.values()
-    return {{**needs, "real": size(parts), "batch": size(jax.tree.leaves(batch))}}
+    parts = {id(part): part for part in parts}.values()
+    return {**needs, "real": size(parts), "batch": size(jax.tree.leaves(batch))}
 """
-VARIABLES = {"JAX_PLATFORMS": "cpu,cuda", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
+VARIABLES = compiler_variables(compiler_wheels()[0])
 
 
 @pytest.mark.slow
@@ -126,6 +123,7 @@ def test_the_command_says_for_each_card_whether_the_step_fits(command):
         (MODEL.replace("model.compile", "#"), [], "no `model` that is a Keras model"),
         (MODEL.replace("batch", "data"), [], "defines no `batch`, a tuple"),
         (MODEL.replace("(16, 6)", "(16, 7)"), [], "does not take a batch of (16, 7)"),
+        (MODEL.replace("(16, 6)", "(16, 7)"), ["--predict"], "take a batch of (16, 7)"),
         (MODEL, ["--cards", "5"], "a batch of 16 rows can't be shared by 5 cards"),
     ],
 )

@@ -104,8 +104,8 @@ def figures(content: dict[str, dict], folder: Path) -> dict[str, dict]:
     wanted = ("memory", "bandwidth", "rates")
     known = {name: {x: card[x] for x in wanted} for name, card in cards.items()}
     owned = {name: {"memory": size} for name, size in content["owned"].items()}
-    found = {"cards": known, "all_cards": known | owned}
-    return found | {name: content[name] for name in ("links", "nvlink")}
+    its = {name: content[name] for name in ("links", "nvlink")}
+    return {"cards": known, "owned": owned, **its}
 
 
 class Calculator(SphinxDirective):
@@ -128,6 +128,7 @@ class Calculator(SphinxDirective):
         except UserError as error:
             raise ExtensionError(str(error)) from None
         names = {what: {key: key for key in data[what]} for what in data}
+        names["all_cards"] = names["cards"] | names["owned"]
         text = form_html(name, known[name], content["options"] | names)
         metadata = self.env.metadata[self.env.docname]
         if MARK not in metadata:
