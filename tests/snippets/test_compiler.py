@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from IPython.utils.capture import capture_output
-from shells import ROOT, fresh_shell, snippet
+from shells import fresh_shell, snippet
+
+from tools.model.chapters import ROOT
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the wheels are for Linux")
 
@@ -120,9 +122,8 @@ def ask(tmp_path_factory):
     folder, _ = namespace["compiler_wheels"]()
     process = namespace["StandingProcess"](
         start="import sys; sys.modules.update(matplotlib=None, sklearn=None)\n",
-        **namespace["compiler_variables"](folder),
+        **namespace["compiler_variables"](folder, ROOT / "programs"),
     )
-    process.run(f"import sys; sys.path.append({str(ROOT / 'programs')!r})")
     process.run("from plan import *; from plan import _launches")
     process.run(
         """
