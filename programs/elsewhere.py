@@ -3,8 +3,9 @@
 Use: `model = at_home(keras.saving.load_model("model.keras"))` before `fit` goes on;
 `in_float32(model)` after loading; `write_for_jax(model, x[:4], "model.npz")`.
 It does not know a cast to 16 bits in code of your own or your own `train_step`; of the
-data's sizes the file for JAX leaves only the rows open. It was not tried on a GPU,
-and `at_home` not on all ordinary models: the table below is that of `in_float32`.
+data's sizes the file for JAX leaves only the rows open. It was not tried on a GPU.
+The table is that of `in_float32`; `at_home` went on with all of these models, from
+PyTorch to TensorFlow and JAX (LoRA: a file keeps no state of it, so it is refused).
 """
 
 import inspect
