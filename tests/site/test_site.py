@@ -1,5 +1,6 @@
 """What a reader meets on the built site: `make book` builds it first."""
 
+import dataclasses
 import gzip
 import html
 import re
@@ -196,6 +197,8 @@ def test_no_solution_and_no_hidden_test_is_in_the_site():
 def first_question(watched: Watched) -> tuple[Locator, Locator, questions.Question]:
     """The model's first question, its answer, and what the notebook says."""
     question = next(questions.questions(chapters.read(notebook(MODEL))))
+    shown = [option.replace("`", "") for option in question.options]
+    question = dataclasses.replace(question, options=shown)
     name = watched.tab.locator("ul.guess").first.get_attribute("id")
     tab = watched.tab
     return (
