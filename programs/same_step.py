@@ -67,7 +67,8 @@ def _steady(model, frozen):
         if norm and layer.trainable and not layer.synchronized and ENGINE != "jax":
             norms.append(layer.name)
             layer.trainable = not frozen
-        if layer._seed_generators and layer._call_has_training_arg:
+        masks = isinstance(layer, keras.layers.RNN) and getattr(layer, "dropout", 0)
+        if (layer._seed_generators or masks) and layer._call_has_training_arg:
             if {getattr(layer, name, None) for name in RATES} - {None} != {0}:
                 random.append(layer.name)
             layer.call = _untrained(layer.call)
@@ -118,7 +119,8 @@ def _step(new_model, x, y, scope=None, start=None, frozen=False):
         if not isinstance(model, keras.Model) or not model.compiled:
             raise ValueError("There is no compiled model. Fix: call `model.compile`.")
         if hasattr(model, "same_step_taken"):
-            raise ValueError("`new_model` must make a new model in each call.")
+            again = "make a new model in each call, and so must a file (not import it)"
+            raise ValueError(f"`new_model` must {again}.")
         model.same_step_taken = True
         if not model.built:
             model(tree.map_structure(lambda a: a[:8], x))

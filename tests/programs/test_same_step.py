@@ -12,7 +12,7 @@ from tests.programs.engines import ENGINES, FIXED, on
 from tools.model.chapters import ROOT
 
 # What is random is switched off; batch normalisation is named, but on JAX.
-RANDOM = {"residual", "residual_channels_first", "transfer", "subclassed"}
+RANDOM = {"residual", "residual_channels_first", "transfer", "subclassed", "masks"}
 NORMS = {"residual", "residual_channels_first", "subclassed"}
 NORMS |= {"mixed_float16", "mixed_bfloat16"}
 SOURCE = """
@@ -45,6 +45,11 @@ x = ordinary.numbers(16, 20)
 one = lambda: [keras.Sequential([keras.Input((20,)), layers.Dense(1)])]
 for name, over in {"sum": keras.ops.sum, "mean": keras.ops.mean}.items():
     found[name] = said(one, lambda y, outputs: over((y - outputs) ** 2), x, x[:, :1])
+def masks():  # drawn by the layer, not by its cell; a seed makes them equal twice
+    keras.utils.set_random_seed(0)
+    inputs, gru = keras.Input((5, 4)), layers.GRU(4, dropout=0.5)
+    return [keras.Sequential([inputs, layers.Bidirectional(gru), layers.Dense(1)])]
+found["masks"] = said(masks, "mse", ordinary.numbers(16, 5, 4), x[:, :1])
 print(json.dumps(found))
 """
 BAD = """
