@@ -3,7 +3,8 @@
 - The title carries the chapter's number, which stands in the file's name.
 - A cell tagged `claim` shows its sentence in a banner above the code that asserts it.
   Its address is made of its cell's id, and prose refers to it with {ref}`claim-03-056`;
-  the number that readers see is drawn. The directive `claim` shows it elsewhere.
+  the number that readers see is drawn.
+- The directive `chapter-figure` shows a figure of a chapter on another page.
 - A claim that is broken with other versions has a note in the margin.
 - A folded cell says what it holds: the set-up, a figure's code, what its title says.
 - A cell that writes a file which is not Python is coloured as what it writes.
@@ -14,8 +15,10 @@
 An assignment's page has the last and the folded cells of it.
 """
 
+import os
 import posixpath
 import re
+from base64 import b64decode
 from pathlib import Path
 
 import nbformat
@@ -30,7 +33,7 @@ from sphinx.util.docutils import SphinxDirective
 from book_site import version_marks
 from book_site.learner_form import LearnerForm
 from book_site.markup import input_code, is_code_cell, link, rewrite, sentence_nodes
-from tools.model import address, chapters, questions
+from tools.model import address, chapters
 from tools.model.chapters import Chapter, Claim
 from tools.model.claims_file import why_not_checked
 from tools.model.errors import UserError
@@ -162,34 +165,30 @@ class ChapterPage(SphinxTransform):
         return banner
 
 
-class ShownClaim(SphinxDirective):
-    """Show a claim on another page: its sentence, its code, and the way to it.
+class ShownFigure(SphinxDirective):
+    """Show a chapter's figure on another page, as the chapter's cell drew it.
 
-    The argument is the id of the claim's cell. The text is the chapter's own, so it
-    can't drift from what is asserted; an id that no claim has stops the build.
+    The argument is the id of the cell; an id that no such cell has stops the build.
     """
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The claim."""
-        wanted = self.arguments[0]
-        for chapter in site_chapters(self.env):
-            for claim in chapter.claims:
-                if claim.id == wanted:
-                    return [self.shown(chapter, claim)]
-        raise self.error(f"no claim's cell is called {wanted!r}: see book/claims.json")
-
-    def shown(self, chapter: Chapter, claim: Claim) -> nodes.container:
-        """The sentence above the code that asserts it."""
-        docname = self.env.docname
-        label = link(claim.anchor, f"Claim {claim.label}:", docname, "claim-label")
-        text = nodes.paragraph("", "", label, nodes.Text(" "), classes=["claim-text"])
-        text += sentence_nodes(claim.sentence)
-        _, code = chapters.split_claim(chapter.cells[claim.cell].source)
-        code = questions.ANSWER.sub("", code).lstrip()
-        block = nodes.literal_block(code, code, language="python")
-        return nodes.container("", text, block, classes=["claim"])
+        """The figure, with its text for readers who do not see it."""
+        cells = [cell for one in site_chapters(self.env) for cell in one.cells]
+        cells = [cell for cell in cells if cell.id == self.arguments[0]]
+        outputs = [o.get("data", {}) for cell in cells for o in cell.get("outputs", [])]
+        drawn = [data["image/png"] for data in outputs if "image/png" in data]
+        if not drawn:
+            raise self.error(
+                f"no cell {self.arguments[0]!r} of a chapter draws a figure"
+            )
+        path = Path(self.env.doctreedir, f"figure-{cells[0].id}.png")
+        path.write_bytes(b64decode(drawn[0]))
+        place = "/" + Path(os.path.relpath(path, self.env.srcdir)).as_posix()
+        alt = cells[0].metadata["mystnb"]["image"]["alt"]
+        shown = nodes.image(uri=place, alt=alt)
+        return [nodes.container("", shown, classes=["cell_output"])]
 
 
 def hidden(cell: nbformat.NotebookNode) -> str:
@@ -206,4 +205,4 @@ def hidden(cell: nbformat.NotebookNode) -> str:
 def setup(app: Sphinx) -> None:
     """Register what is above."""
     app.add_transform(ChapterPage)
-    app.add_directive("claim", ShownClaim)
+    app.add_directive("chapter-figure", ShownFigure)
