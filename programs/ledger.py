@@ -260,6 +260,8 @@ def _asked(model, step, x, y, batch):
         program = jax.jit(step, donate_argnums=0).lower(state, data).compile()
     except Exception as error:
         raise ValueError(f"{XLA}: {_first(error)}") from error
+    if not jax.tree.leaves(activations):
+        raise ValueError("nothing is kept: is the model compiled with a loss?")
     plan = program.memory_analysis()
     new = plan.output_size_in_bytes - plan.alias_size_in_bytes
     kept = sum(leaf.size * leaf.dtype.itemsize for leaf in activations)

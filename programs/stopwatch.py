@@ -117,13 +117,17 @@ class Stopwatch(keras.callbacks.Callback):
         return time.perf_counter()
 
 
-def rows_of(inputs, steps=None):
+def rows_of(inputs, steps=None, validation_split=0, batch_size=None):
     """Samples of an epoch: of arrays, or of a dataset, which is read once for it."""
     if hasattr(inputs, "shape") or isinstance(inputs, (list, dict)):
-        return len(keras.tree.flatten(inputs)[0])
+        rows = int(len(keras.tree.flatten(inputs)[0]) * (1 - (validation_split or 0)))
+        return min(rows, steps * (batch_size or 32)) if steps else rows
     if hasattr(inputs, "__next__"):
         raise ValueError("a generator would be used up: pass samples= of an epoch")
-    length = steps or getattr(inputs, "num_batches", None) or len(inputs)
+    try:
+        length = steps or getattr(inputs, "num_batches", None) or len(inputs)
+    except TypeError:  # made by from_generator or filter
+        raise ValueError("unknown length: pass samples= of an epoch") from None
     batches = (
         (inputs[i] for i in range(length)) if hasattr(inputs, "num_batches") else inputs
     )
@@ -137,7 +141,7 @@ def time_fit(model, inputs, targets=None, epochs=5, samples=None, **options):
     Args:
         model, inputs, targets, **options: as for `fit`, which changes the weights.
         epochs: three or more.
-        samples: of an epoch, if `inputs` is a generator.
+        samples: of an epoch, if `inputs` is a generator, or does not know its length.
 
     Returns:
         Seconds of an epoch and of a step (medians, the first epoch left out), and
@@ -148,7 +152,8 @@ def time_fit(model, inputs, targets=None, epochs=5, samples=None, **options):
     """
     if epochs < 3:
         raise ValueError("time three epochs or more: the first is left out")
-    samples = samples or rows_of(inputs, options.get("steps_per_epoch"))
+    names = ("steps_per_epoch", "validation_split", "batch_size")
+    samples = samples or rows_of(inputs, *map(options.get, names))
     watch = Stopwatch()
     callbacks = [*options.pop("callbacks", []), watch]
     settings = {"verbose": 0, **options, "epochs": epochs, "callbacks": callbacks}

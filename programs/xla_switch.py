@@ -29,9 +29,10 @@ def blockers(model):
 
 def reasons_against(model, jit_compile="auto", run_eagerly=False):
     """Why a model that `compile` is given with these arguments is not compiled."""
-    engine, auto, reasons = keras.backend.backend(), jit_compile == "auto", []
-    if not jit_compile or run_eagerly:
-        reasons.append(f"{jit_compile=}, {run_eagerly=}")
+    engine, auto = keras.backend.backend(), jit_compile == "auto"
+    given = {"run_eagerly=True": run_eagerly, "jit_compile=False": not jit_compile}
+    reasons = [reason for reason, holds in given.items() if holds]
+    reasons += [f"{path} does not support it" for path in blockers(model)]
     if engine == "tensorflow":
         import tensorflow as tf
         from tensorflow.python.framework.config import is_op_determinism_enabled
@@ -55,8 +56,7 @@ def reasons_against(model, jit_compile="auto", run_eagerly=False):
         checks['"auto" is off on PyTorch'] = auto
     else:
         checks = {f"{engine} does not train": True}
-    reasons += [reason for reason, holds in checks.items() if holds]
-    return reasons + [f"{path} does not support it" for path in blockers(model)]
+    return reasons + [reason for reason, holds in checks.items() if holds]
 
 
 def report(model):

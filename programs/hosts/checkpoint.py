@@ -7,9 +7,27 @@ import keras
 import numpy as np
 
 
-def save(path, step, losses, state):
-    """Replace the file: the old one stays until the new one is complete."""
-    arrays = [keras.ops.convert_to_numpy(variable) for variable in state]
+def whole(variable):
+    """A variable's numbers, also if each host of JAX holds a part of them."""
+    if getattr(variable.value, "is_fully_addressable", True):
+        value = keras.ops.convert_to_numpy(variable)
+    else:
+        from jax.experimental import multihost_utils
+
+        value = multihost_utils.process_allgather(variable.value, tiled=True)
+    # NumPy's files know neither bfloat16 nor float8, and float32 holds both.
+    return value.astype("float32") if value.dtype.kind == "V" else value
+
+
+def save(path, step, losses, state, rank=0):
+    """Replace the file; the old one stays until the new is complete. All ranks call."""
+    arrays = []
+    for variable in state:
+        value = whole(variable)  # one after the other, to save memory
+        if rank == 0:
+            arrays.append(value)
+    if rank != 0:
+        return
     new = Path(f"{path}.new")
     with new.open("wb") as file:
         np.savez(file, *arrays, step=step, losses=losses)

@@ -13,8 +13,9 @@ def agree(gather, step, state):
     """Raise an error on every rank, unless all have the same step and state."""
     checksum = 0
     for variable in state:
-        value = keras.ops.convert_to_numpy(variable)
-        checksum = zlib.crc32(value.tobytes(), checksum)
+        if getattr(variable.value, "is_fully_replicated", True):  # else a part each
+            value = keras.ops.convert_to_numpy(variable)
+            checksum = zlib.crc32(value.tobytes(), checksum)
     steps, sums = zip(*gather([step, checksum % 2**31]))  # it fits into an int32
     if len(set(steps)) > 1 or len(set(sums)) > 1:
         raise RuntimeError(f"the ranks disagree: steps {[*steps]}, checksums {[*sums]}")
@@ -28,20 +29,23 @@ def check(rank, world, device):
         raise RuntimeError(f"the world is {world}, but EXPECTED_WORLD is {expected}")
     if "SLURM_GPUS_ON_NODE" in os.environ and device == "cpu":
         raise RuntimeError("Slurm gave this job GPUs, and the engine sees none")
+    if problem.SHARDED and keras.backend.backend() != "jax":
+        raise RuntimeError("SHARDED is for JAX: here each rank holds the whole state")
 
 
 def train(train_step, gather, rank, state, path="checkpoint.npz"):
     """Train to the last step, or until there is a file `stop`; the losses."""
     step, losses = checkpoint.load(path, state)
     agree(gather, step, state)
-    stop = False
+    stop, here = False, Path("stop")
     while step < problem.STEPS and not stop:
         losses.append(train_step(step))
         step += 1
-        stop = any(seen for (seen,) in gather([int(Path("stop").exists())]))
+        if step % problem.LOOK_EVERY == 0:  # rank 0 looks for all
+            stop = any(seen for (seen,) in gather([int(rank == 0 and here.exists())]))
         if step % problem.SAVE_EVERY == 0 or step == problem.STEPS or stop:
+            losses = [float(loss) for loss in losses]
             agree(gather, step, state)
-            if rank == 0:
-                checkpoint.save(path, step, losses, state)
+            checkpoint.save(path, step, losses, state, rank)
     gather([0])  # nobody leaves before the file is there
     return losses

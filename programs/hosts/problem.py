@@ -1,10 +1,14 @@
 """What is yours: the data, how they are read, the network and its loss."""
 
+import functools
+
 import keras
 import numpy as np
 
 STEPS, BATCH, EXAMPLES = 12, 64, 256
 SAVE_EVERY = 3  # steps from one checkpoint to the next
+LOOK_EVERY = 1  # steps from one look for the file `stop` to the next
+SHARDED = False  # on JAX: True if the state is too large for one card
 generator = np.random.default_rng(0)
 inputs = generator.normal(size=(EXAMPLES, 8)).astype("float32")
 targets = np.tanh(inputs.sum(axis=1, keepdims=True))
@@ -16,7 +20,7 @@ def examples(rows):
 
 
 def loss(y, outputs):
-    """The loss of each example, without a mean over them."""
+    """The loss of each example; the programs take the mean over the whole batch."""
     return keras.losses.mean_squared_error(y, outputs)
 
 
@@ -32,9 +36,14 @@ def network():
     return model, optimizer, model.variables + optimizer.variables
 
 
+@functools.lru_cache(1)
+def order(epoch):
+    """The numbers of all examples, shuffled, the same on every rank. Keep this."""
+    return np.random.default_rng(epoch).permutation(EXAMPLES)
+
+
 def rows(step, rank=0, world=1):
-    """The numbers of the examples that one rank uses in a step. Keep this."""
+    """The numbers of the examples that one rank uses in a step. Keep this, too."""
     epoch, position = divmod(step, EXAMPLES // BATCH)
-    order = np.random.default_rng(epoch).permutation(EXAMPLES)
-    batch = order[position * BATCH : (position + 1) * BATCH]
+    batch = order(epoch)[position * BATCH : (position + 1) * BATCH]
     return np.split(batch, world)[rank]  # an error if the parts are not equal

@@ -12,19 +12,48 @@ import jax
 import keras
 
 keras.distribution.initialize()  # first of all; it waits for the others
-parallel = keras.distribution.DataParallel(auto_shard_dataset=False)
-keras.distribution.set_distribution(parallel)
 import problem
+
+
+class Sharded(keras.distribution.DataParallel):
+    """Each card has its part of the batch, and of each weight that can be divided."""
+
+    def get_variable_layout(self, variable):
+        """Divide the longest axis of which each card can have as much."""
+        whole = super().get_variable_layout(variable)
+        cards, shape = self.device_mesh.devices.size, variable.shape
+        axes = [axis for axis, size in enumerate(shape) if size % cards == 0]
+        if whole is variable._layout or not axes or "float" not in variable.dtype:
+            return whole
+        longest = max(axes, key=shape.__getitem__)
+        names = [
+            self.batch_dim_name if n == longest else None for n in range(len(shape))
+        ]
+        return keras.distribution.TensorLayout(names, self.device_mesh)
+
+
+kind = Sharded if problem.SHARDED else keras.distribution.DataParallel
+parallel = kind(auto_shard_dataset=False)
+keras.distribution.set_distribution(parallel)
 
 rank, world = jax.process_index(), jax.process_count()
 model, optimizer, state = problem.network()
-model.compile(optimizer, problem.loss)
+
+
+def whole_loss(x, y, outputs, *unused, **also):
+    """The mean over the whole batch, as on the other engines, and all penalties."""
+    return keras.ops.mean(problem.loss(y, outputs)) + sum(model.losses)
+
+
+model.compute_loss = whole_loss
+model.compile(optimizer)
 
 
 def train_step(step):
     """Take a step; the loss of the whole batch: XLA adds up over all."""
     x, y = problem.examples(problem.rows(step, rank, world))
-    log = model.fit(x, y, batch_size=len(x), shuffle=False, verbose=0)
+    size = problem.BATCH // world
+    log = model.fit(x, y, batch_size=size, shuffle=False, verbose=0)
     return log.history["loss"][0]
 
 

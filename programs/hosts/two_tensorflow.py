@@ -8,6 +8,7 @@ host, with 1 in place of 0 on the second. Then `python result.py`.
 import os
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
+import keras
 import tensorflow as tf
 
 gpus = tf.config.list_physical_devices("GPU")
@@ -35,7 +36,7 @@ def replica_step(x, y):
     """Take a step with a worker's part; the all-reduce is in `apply_gradients`."""
     with tf.GradientTape() as tape:
         each = problem.loss(y, model(x, training=True))
-        loss = tf.reduce_sum(each) / problem.BATCH + sum(model.losses) / world
+        loss = (tf.reduce_mean(each) + sum(model.losses)) / world
     gradients = tape.gradient(loss, model.trainable_variables)
     optimizer.apply_gradients(zip(gradients, model.trainable_variables))
     return loss
@@ -49,10 +50,10 @@ def all_replicas(x, y):
 
 def train_step(step):
     """Take a step; the loss of the whole batch."""
-    x, y = problem.examples(problem.rows(step, rank, world))
-    return float(all_replicas(tf.constant(x), tf.constant(y)))
+    arrays = problem.examples(problem.rows(step, rank, world))
+    return all_replicas(*keras.tree.map_structure(tf.constant, arrays))
 
 
 if __name__ == "__main__":
-    losses = [round(train_step(step), 3) for step in range(problem.STEPS)]
+    losses = [round(float(train_step(step)), 3) for step in range(problem.STEPS)]
     print([world, losses])

@@ -21,6 +21,7 @@ if GPU:
 limit = datetime.timedelta(minutes=10)  # longer than a save: all wait for rank 0
 dist.init_process_group("nccl" if GPU else "gloo", timeout=limit)
 
+import keras
 import problem
 
 rank, world = dist.get_rank(), dist.get_world_size()
@@ -43,8 +44,8 @@ def average(variables):
 def train_step(step):
     """Take a step; the mean of the ranks' losses."""
     torch.manual_seed(step * world + rank)  # dropout is the same after a restart
-    x, y = problem.examples(problem.rows(step, rank, world))
-    x, y = torch.from_numpy(x).to(DEVICE), torch.from_numpy(y).to(DEVICE)
+    arrays = problem.examples(problem.rows(step, rank, world))
+    x, y = keras.tree.map_structure(lambda a: torch.from_numpy(a).to(DEVICE), arrays)
     parallel.zero_grad()
     each = problem.loss(y, parallel(x, training=True))
     loss = each.mean() + sum(model.losses)
@@ -53,10 +54,10 @@ def train_step(step):
     average(model.non_trainable_variables)
     mean = loss.detach()
     dist.all_reduce(mean)
-    return mean.item() / world
+    return mean / world
 
 
 if __name__ == "__main__":
-    losses = [round(train_step(step), 3) for step in range(problem.STEPS)]
+    losses = [round(float(train_step(step)), 3) for step in range(problem.STEPS)]
     print([world, losses])
     dist.destroy_process_group()

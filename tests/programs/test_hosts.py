@@ -41,10 +41,41 @@ def examples(rows):
         os._exit(9)
     return alive(rows)
 """
+# Two inputs and two outputs, of which one has a number for each token; an embedding,
+# a recurrent layer, attention, a convolution, and a penalty.
+HARD = """
+tokens = generator.integers(0, 20, (EXAMPLES, 8)).astype("int32")
+
+def examples(rows):
+    return (inputs[rows], tokens[rows]), (targets[rows], tokens[rows])
+
+def loss(y, outputs):
+    many = keras.losses.sparse_categorical_crossentropy(y[1], outputs[1])
+    one = keras.losses.mean_squared_error(y[0], outputs[0])
+    return one[:, None] + many  # a number for each token
+
+def network():
+    keras.utils.set_random_seed(1)
+    layers = keras.layers
+    numbers, words = keras.Input((8,)), keras.Input((8,), dtype="int32")
+    x = layers.Embedding(20, 16)(words)
+    x = x + layers.MultiHeadAttention(2, 8)(x, x)
+    x = layers.LSTM(16, return_sequences=True)(x)
+    inner = keras.Sequential([layers.Conv1D(16, 3, padding="same"), layers.LayerNormalization()])
+    x = inner(x)
+    many = layers.Dense(20, "softmax", kernel_regularizer="l2")(x)
+    both = layers.concatenate([numbers, layers.GlobalAveragePooling1D()(x)])
+    model = keras.Model([numbers, words], [layers.Dense(1)(both), many])
+    optimizer = keras.optimizers.Adam(0.01)
+    optimizer.build(model.trainable_variables)
+    return model, optimizer, model.variables + optimizer.variables
+"""
 ALONE = """
-import json, problem
+import json, keras, problem
 model, optimizer, state = problem.network()
-model.compile(optimizer, problem.loss)
+model.compute_loss = lambda x, y, outputs, *unused, **also: (
+    keras.ops.mean(problem.loss(y, outputs)) + sum(model.losses))
+model.compile(optimizer)
 losses = []
 for step in range(problem.STEPS):
     model.reset_metrics()
@@ -113,17 +144,18 @@ def alone(engine, folder, source, *words):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("changes, more", [(OUTPUTS, ""), ({}, HARD)])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_two_hosts_train_as_one_process(engine, tmp_path):
-    folder = unpacked(engine, tmp_path / "set", OUTPUTS)
+def test_two_hosts_train_as_one_process(engine, changes, more, tmp_path):
+    folder = unpacked(engine, tmp_path / "set", changes, more)
     codes, said = started(engine, folder)
     assert codes == [0, 0], said
     losses, weights = json.loads(alone(engine, folder, ALONE))
     for out, _ in said:
-        assert np.allclose(json.loads(out.splitlines()[-1]), losses, rtol=1e-4)
+        assert np.allclose(json.loads(out.splitlines()[-1]), losses, rtol=1e-3)
     with np.load(folder / "checkpoint.npz") as saved:
         for number, weight in enumerate(weights):
-            assert np.allclose(saved[f"arr_{number}"], weight, atol=1e-5)
+            assert np.allclose(saved[f"arr_{number}"], weight, atol=2e-4)
     assert "12 of 12 steps" in alone(engine, folder, (HOSTS / "result.py").read_text())
     assert (folder / "model.keras").exists()
 
@@ -141,6 +173,120 @@ def test_a_killed_run_with_dropout_ends_with_the_same_numbers(engine, tmp_path):
     files = [np.load(folder / "checkpoint.npz") for folder in (calm, killed)]
     assert int(files[1]["step"]) == 12
     assert all(np.array_equal(files[0][name], files[1][name]) for name in files[0])
+
+
+SHARDED = {"SHARDED = False": "SHARDED = True"}
+# What a card has of each variable, and whether a host has all; then the end.
+PARTS = """
+import json, jax_worker as w, loop
+assert not any(v.value.is_fully_addressable for v in w.state)
+parts = [v.value.addressable_shards[0].data.nbytes / v.value.nbytes for v in w.state]
+print(json.dumps([loop.train(w.train_step, w.gather, w.rank, w.state), parts]))
+"""
+PREDICT = """
+import json, checkpoint, numpy as np, problem
+model, optimizer, state = problem.network()
+checkpoint.load("checkpoint.npz", state)
+x, _ = problem.examples(np.arange(problem.EXAMPLES))
+with np.load("predictions.npz") as there:
+    pairs = zip(model.predict(x, verbose=0), [there[name] for name in there])
+    print(json.dumps([float(abs(here - away).max()) for here, away in pairs]))
+"""
+
+
+@pytest.mark.slow
+def test_a_sharded_state_is_trained_saved_loaded_and_predicted_with(tmp_path):
+    def folder(name, changes):
+        made = unpacked("jax", tmp_path / name, changes, HARD)
+        (made / "parts.py").write_text(PARTS)
+        return made
+
+    whole, parts = folder("whole", {}), folder("parts", SHARDED)
+    assert started("jax", whole)[0] == [0, 0]
+    stopped = parts / "problem.py"
+    text = stopped.read_text()
+    stopped.write_text(text + DEADLY)
+    assert 0 not in started("jax", parts, "parts.py")[0]
+    stopped.write_text(text)
+    codes, said = started("jax", parts, "parts.py")
+    assert codes == [0, 0], said
+    losses, held = json.loads(said[0][0].splitlines()[-1])
+    assert len(losses) == 12 and held.count(0.5) > len(held) / 2 and {*held} == {0.5, 1}
+    with (
+        np.load(whole / "checkpoint.npz") as one,
+        np.load(parts / "checkpoint.npz") as other,
+    ):
+        for name in one:
+            assert np.allclose(one[name], other[name], atol=2e-4), name
+    codes, said = started("jax", parts, "predict_jax.py")
+    assert codes == [0, 0], said
+    assert max(json.loads(alone("jax", parts, PREDICT))) < 1e-4
+
+
+PRETRAINED = """
+made_before = network
+
+def network():
+    model, optimizer, state = made_before()
+    model.load_weights("pretrained.weights.h5")
+    return model, optimizer, state
+"""
+
+
+@pytest.mark.slow
+def test_pretrained_weights_arrive_in_parts(tmp_path):
+    folder = unpacked("jax", tmp_path / "set", SHARDED | {"= 12": "= 0"}, HARD)
+    problem = folder / "problem.py"
+    text = problem.read_text()
+    other = "import problem; m = problem.network()[0]; m.set_weights([w + 1 for w in "
+    other += "m.get_weights()]); m.save_weights('pretrained.weights.h5'); print(1)"
+    alone("jax", folder, other)
+    problem.write_text(text + PRETRAINED)
+    (folder / "parts.py").write_text(
+        "import checkpoint, jax_worker as w, two_jax\n"
+        "assert any(not v.value.is_fully_replicated for v in two_jax.model.weights)\n"
+        "checkpoint.save('checkpoint.npz', 0, [], w.state, w.rank)\n"
+    )
+    codes, said = started("jax", folder, "parts.py")
+    assert codes == [0, 0], said
+    problem.write_text(text)
+    same = "import json, checkpoint, problem; m, _, s = problem.network()\n"
+    same += "b = m.get_weights(); checkpoint.load('checkpoint.npz', s)\n"
+    same += "print(json.dumps([float(abs(x + 1 - y).max()) for x, y in "
+    same += "zip(b, m.get_weights())]))"
+    assert max(json.loads(alone("jax", folder, same))) < 1e-6
+
+
+ORBAX = """
+import json, keras, numpy as np, problem
+model, optimizer, _ = problem.network()
+model.compile(optimizer, "mse")
+saves = keras.callbacks.OrbaxCheckpoint(problem.__file__ + "-orbax")
+data = problem.inputs, problem.targets
+model.fit(*data, batch_size=64, verbose=0, callbacks=[saves])
+by_weights, _, _ = problem.network()
+by_weights.compile(keras.optimizers.SGD(0.05, momentum=0.9), "mse")
+by_weights.optimizer.build(by_weights.trainable_variables)
+by_weights.load_weights(problem.__file__ + "-orbax")
+by_model = keras.saving.load_model(problem.__file__ + "-orbax")
+gap = lambda other: max(
+    float(abs(a - b).max()) for a, b in zip(model.get_weights(), other.get_weights()))
+print(json.dumps([gap(by_weights), gap(by_model)]))
+"""
+
+
+def test_orbax_comes_back_by_load_weights(tmp_path):
+    pytest.importorskip("orbax.checkpoint")
+    folder = unpacked("jax", tmp_path / "set", {})
+    by_weights, by_model = json.loads(alone("jax", folder, ORBAX))
+    assert by_weights == 0
+    assert by_model > 0.1, "load_model of Orbax works: chapter 14 may say so"
+
+
+@pytest.mark.slow
+def test_a_sharded_state_on_pytorch_is_refused(tmp_path):
+    codes, said = started("torch", unpacked("torch", tmp_path / "set", SHARDED))
+    assert 0 not in codes and "SHARDED is for JAX" in said[0][1]
 
 
 NEW_LAYER = {
@@ -175,6 +321,22 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path, monkeypatch):
     checkpoint.save(path, 3, [0.5], [np.ones(2), np.ones(3)])
     with pytest.raises(ValueError, match="another model"):
         checkpoint.load(path, [None] * 3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sixteen_bits_come_back(engine, tmp_path):
+    text = """
+import checkpoint, json, keras, numpy as np
+made = [keras.Variable(np.arange(3) / 3, dtype=kind) for kind in ("bfloat16", "float16")]
+before = [keras.ops.convert_to_numpy(v).astype("float32") for v in made]
+checkpoint.save("c.npz", 1, [], made)
+[v.assign([0, 0, 0]) for v in made]
+checkpoint.load("c.npz", made)
+after = [keras.ops.convert_to_numpy(v).astype("float32") for v in made]
+print(json.dumps([float(abs(a - b).max()) for a, b in zip(before, after)]))
+"""
+    folder = unpacked(engine, tmp_path / "set", {})
+    assert json.loads(alone(engine, folder, text)) == [0, 0]
 
 
 def test_each_set_holds_what_its_files_import_and_says_how_to_start():

@@ -27,26 +27,30 @@ found = {"slow": stopwatch.time_fit(model, Slow(), **options)}
 x, y = np.ones((44, 4), "float32"), np.ones((44, 1), "float32")
 found["arrays"] = stopwatch.time_fit(model, x, y, batch_size=8)
 found["named"] = stopwatch.rows_of({"a": x, "b": x})
+def refused(function, *args, **options):
+    try:
+        function(*args, **options)
+    except (ValueError, TypeError) as error:
+        return str(error)
+
 if keras.backend.backend() == "tensorflow":
     import tensorflow as tf
     data = tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
     found["data"] = stopwatch.time_fit(model, data)
     found["some"] = stopwatch.rows_of(data.repeat(), 3)
+    unknown = data.filter(lambda *pair: True)
+    found["unknown"] = refused(stopwatch.time_fit, model, unknown)
 if keras.backend.backend() == "torch":
     import torch
     pairs = torch.utils.data.TensorDataset(torch.ones(44, 4), torch.ones(44, 1))
     found["data"] = stopwatch.time_fit(model, torch.utils.data.DataLoader(pairs, 8))
 found["predict"] = stopwatch.time_predict(model, x)
 
+found["part"] = [stopwatch.rows_of(x, *some) for some in [(4, 0, 8), (None, 0.75)]]
+
 def late():
     time.sleep(0.02)
     return keras.ops.ones((2,))
-
-def refused(function, *args, **options):
-    try:
-        function(*args, **options)
-    except (ValueError, TypeError) as error:
-        return str(error)
 
 found["call"] = stopwatch.seconds_per_call(late)
 found["said"] = [
@@ -73,6 +77,7 @@ def test_steps_of_a_known_length_are_timed(engine):
         epoch, step, rate = found[name]
         assert 0 < step < epoch and rate == pytest.approx(44 / epoch)
     assert found["named"] == 44 and found.get("some", 24) == 24
+    assert found["part"] == [32, 11] and "samples=" in found.get("unknown", "samples=")
     seconds, rate = found["predict"]
     assert rate == pytest.approx(44 / seconds)
     assert found["call"] >= 0.02

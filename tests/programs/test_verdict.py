@@ -139,16 +139,30 @@ class Loop(keras.layers.Layer):
         return keras.ops.while_loop(small, lambda x: (x @ square,), (x,))[0]
 
 said += [refused(keras.Sequential([keras.Input((4,)), Loop(name="loop")]), rows)]
+
+class Hidden(keras.layers.Layer):
+    def __init__(self, kind):
+        super().__init__(name=kind)
+
+    def call(self, x):
+        if self.name == "svd":
+            return keras.ops.svd(x, compute_uv=False)
+        return keras.ops.rfft(x)[0] if self.name == "rfft" else keras.ops.solve(x, x)
+
+square = np.eye(4, dtype="float32")[None]
+hidden = [keras.Sequential([Hidden(kind)]) for kind in ("svd", "rfft", "solve")]
+said += [[refused(model, square) for model in hidden]]
 print(json.dumps(said))
 """
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_cannot_be_counted_is_refused_by_name(engine):
-    wide, shape, kind, mapping, whole, loop = on(engine, START + REFUSALS)
+    wide, shape, kind, mapping, whole, loop, hidden = on(engine, START + REFUSALS)
     if engine == "tensorflow":  # the others multiply in float32 here
         assert "wide: a product in float64" in wide
     assert "does not take (2, 5)" in shape and "a str is no Keras model" in kind
     assert mapping
     assert "whole" in whole and "int" in whole
     assert (loop is None) == (engine != "jax") and "(while)" in (loop or "(while)")
+    assert all(text and "hides its products" in text for text in hidden)
