@@ -9,12 +9,13 @@ import numpy as np
 
 def whole(variable):
     """A variable's numbers, also if each host of JAX holds a part of them."""
-    if getattr(variable.value, "is_fully_addressable", True):
+    value = getattr(variable, "value", variable)
+    if getattr(value, "is_fully_addressable", True):
         value = keras.ops.convert_to_numpy(variable)
     else:
         from jax.experimental import multihost_utils
 
-        value = multihost_utils.process_allgather(variable.value, tiled=True)
+        value = multihost_utils.process_allgather(value, tiled=True)
     # NumPy's files know neither bfloat16 nor float8, and float32 holds both.
     return value.astype("float32") if value.dtype.kind == "V" else value
 

@@ -13,6 +13,7 @@ class OneFile(keras.callbacks.Callback):
         self.state, self.rank = state, rank
 
     def on_epoch_end(self, epoch, logs=None):
+        """Save how many epochs there are, and what they made."""
         checkpoint.save("fit.npz", epoch + 1, [], self.state, self.rank)
 
 

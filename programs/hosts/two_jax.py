@@ -25,10 +25,8 @@ class Sharded(keras.distribution.DataParallel):
         axes = [axis for axis, size in enumerate(shape) if size % cards == 0]
         if whole is variable._layout or not axes or "float" not in variable.dtype:
             return whole
-        longest = max(axes, key=shape.__getitem__)
-        names = [
-            self.batch_dim_name if n == longest else None for n in range(len(shape))
-        ]
+        names = [None] * len(shape)
+        names[max(axes, key=shape.__getitem__)] = self.batch_dim_name
         return keras.distribution.TensorLayout(names, self.device_mesh)
 
 
