@@ -188,20 +188,18 @@ def test_the_break_even_is_the_formula_of_chapter_1(answer):
 def test_what_cards_hold_and_send_is_that_of_chapter_18(answer):
     result = answer("cards")
     assert "(96.6 GB), does not fit" in value(result, "A card holds of the state")
-    assert "whole        96.6 billion" in printed(18)
+    assert "state, whole       96.6 billion" in printed(18)
     gathered = result["rows"]["FSDP: And for a while"]
-    assert gathered == "15 GiB (16.1 GB)"
-    assert "all weights gathered, 2 bytes   16.1 GB" in printed(18)
+    assert gathered == "15 GiB (16.1 GB)"  # all weights, two bytes each
     assert "FSDP needs 28.1 GiB a card" in result["verdict"]
     assert value(result, "A card sends in a step") == "28.2 GB"
-    assert "total                28.19 GB" in printed(18)
-    for link in FIELDS["links"]:
+    sent = 7 / 8 * 2 * 2 * 8_053_284_864  # gathered once and scattered once, two bytes
+    for link, bandwidth in FIELDS["links"].items():
         if link.startswith("NVLink") and link != FIELDS["nvlink"]["H100"]:
             continue
-        seconds = re.search(re.escape(link) + r" +([\d.]+) s at least", printed(18))[1]
         found, unit = value(answer("cards", link=link), "link needs at least").split()
         found = float(found) * (1e-3 if unit == "ms" else 1)
-        assert found == pytest.approx(float(seconds), abs=0.006)
+        assert found == pytest.approx(sent / bandwidth, rel=0.01)
     alone = answer("cards", cards=1)
     assert value(alone, "A card sends in a step") == "0 bytes"
 
@@ -276,7 +274,7 @@ def test_what_cannot_be_is_told_at_its_field(answer, form, changes, problem):
     assert answer(form, **changes)["problem"] == problem
 
 
-def test_a_training_costs_what_chapters_14_and_18_compute(answer):
+def test_a_training_costs_as_before_and_saves_as_chapter_14_computes(answer):
     nvlink = FIELDS["nvlink"]["H100"]
     infiniband = "InfiniBand NDR, 400 Gbit/s"
     for cards, link, hours, cost in (
@@ -286,7 +284,6 @@ def test_a_training_costs_what_chapters_14_and_18_compute(answer):
     ):
         sent = 28.19e9 * 8 / 7 * (cards - 1) / cards
         result = answer("price", cards=cards, link=link, sent=sent, machines=8)
-        assert re.search(rf"^ +{cards} .*{hours} h, +{cost}\b", printed(18), re.M)
         shown = value(result, "Time of the training").removesuffix(" h")
         assert round(float(shown), 1) == hours
         assert round(float(value(result, "Price"))) == cost
