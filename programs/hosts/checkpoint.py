@@ -7,26 +7,23 @@ import keras
 import numpy as np
 
 
-def whole(variable):
-    """A variable's numbers, also if each host of JAX holds a part of them."""
+def whole(variable, rank=0):
+    """A variable's numbers, for rank 0; all ranks help where each holds a part."""
     value = getattr(variable, "value", variable)
-    if getattr(value, "is_fully_addressable", True):
-        value = keras.ops.convert_to_numpy(variable)
-    else:
+    if not getattr(value, "is_fully_addressable", True):
         from jax.experimental import multihost_utils
 
         value = multihost_utils.process_allgather(value, tiled=True)
+    if rank != 0:
+        return None
+    value = keras.ops.convert_to_numpy(value)
     # NumPy's files know neither bfloat16 nor float8, and float32 holds both.
     return value.astype("float32") if value.dtype.kind == "V" else value
 
 
 def save(path, step, losses, state, rank=0):
     """Replace the file; the old one stays until the new is complete. All ranks call."""
-    arrays = []
-    for variable in state:
-        value = whole(variable)  # one after the other, to save memory
-        if rank == 0:
-            arrays.append(value)
+    arrays = [whole(variable, rank) for variable in state]  # one after the other
     if rank != 0:
         return
     new = Path(f"{path}.new")

@@ -23,6 +23,8 @@ class Sharded(keras.distribution.DataParallel):
         whole = super().get_variable_layout(variable)
         cards, shape = self.device_mesh.devices.size, variable.shape
         axes = [axis for axis, size in enumerate(shape) if size % cards == 0]
+        if "embeddings" in variable.path:  # by rows only: cuDNN's attention wants it
+            axes = [axis for axis in axes if axis == 0]
         if whole is variable._layout or not axes or "float" not in variable.dtype:
             return whole
         names = [None] * len(shape)

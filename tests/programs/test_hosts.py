@@ -145,18 +145,25 @@ def alone(engine, folder, source, *words):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes, more", [(OUTPUTS, ""), ({}, HARD)])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_two_hosts_train_as_one_process(engine, changes, more, tmp_path):
+@pytest.mark.parametrize(
+    "changes, more, rounding",  # Adam makes more of it
+    [
+        (OUTPUTS, "", {"rtol": 1e-4, "atol": 1e-5}),
+        ({}, HARD, {"rtol": 1e-3, "atol": 2e-4}),
+    ],
+)
+def test_two_hosts_train_as_one_process(engine, changes, more, rounding, tmp_path):
     folder = unpacked(engine, tmp_path / "set", changes, more)
     codes, said = started(engine, folder)
     assert codes == [0, 0], said
     losses, weights = json.loads(alone(engine, folder, ALONE))
     for out, _ in said:
-        assert np.allclose(json.loads(out.splitlines()[-1]), losses, rtol=1e-3)
+        found = json.loads(out.splitlines()[-1])
+        assert np.allclose(found, losses, rtol=rounding["rtol"])
     with np.load(folder / "checkpoint.npz") as saved:
         for number, weight in enumerate(weights):
-            assert np.allclose(saved[f"arr_{number}"], weight, atol=2e-4)
+            assert np.allclose(saved[f"arr_{number}"], weight, atol=rounding["atol"])
     assert "12 of 12 steps" in alone(engine, folder, (HOSTS / "result.py").read_text())
     assert (folder / "model.keras").exists()
 

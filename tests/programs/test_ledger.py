@@ -154,6 +154,9 @@ refused(model, x, y[:3], 4)
 refused(model, iter(x), y, 4)
 refused(model, x[:, :3], y, 4)
 refused(model, x, y, 0)
+plain = keras.Sequential([keras.Input((20,)), keras.layers.Dense(1)])
+plain.compile("adam")
+refused(plain, x, y, 4)
 model.trainable = False
 refused(model, x, y, 4)
 print(json.dumps([same, kinds["optimizer"] == state, said]))
@@ -173,6 +176,7 @@ def test_a_trained_model_stays_as_it_was_and_what_does_not_fit_is_refused(engine
         "arrays of numbers",
         "",
         "row",
+        "loss",
         "frozen",
     )
     assert all(word in text for word, text in zip(words, said, strict=True)), said
