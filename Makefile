@@ -139,7 +139,7 @@ mark: ## open the page to mark written answers on: SUBMISSIONS=folder ASSIGNMENT
 grade mark:
 	@test -n "$(if $(and $(SUBMISSIONS),$(ASSIGNMENT))$(ARGS),yes)" || { echo "error: of what? Fix: make $@ SUBMISSIONS=folder ASSIGNMENT=1" >&2; exit 1; }
 	@$(INSTALL) all
-	@exec $(RUN) grading $@ $(if $(SUBMISSIONS),'$(SUBMISSIONS)') $(if $(ASSIGNMENT),'$(ASSIGNMENT)') $(ARGS)
+	@exec $(RUN) grading $@ $(if $(SUBMISSIONS),"$$SUBMISSIONS") $(if $(ASSIGNMENT),'$(ASSIGNMENT)') $(ARGS)
 
 constraints: ## put the newest versions into constraints/latest.txt
 	@$(INSTALL) book

@@ -17,7 +17,6 @@ import nbformat
 from grading import batch, probe, sandbox, submissions
 from grading.assignment import Assignment
 from grading.author import masters, questions
-from grading.batch import Graded
 from grading.parallel import ENDS
 from grading.reports import marking, marks, pages, roster
 from tools import machine
@@ -120,6 +119,12 @@ def grade(options: argparse.Namespace) -> int:
     people = roster.read(table) if table else None
     found = submissions.find(options.submissions, path.stem)
     batch.check_same_class(out, found)
+    found, lines = roster.settle(found, people, path.stem)
+    for line in lines:
+        progress(line)
+    counting = [one for one in found if not one.instead]
+    if not counting:
+        raise UserError(f"{options.submissions}: no file counts. Fix: see above.")
     probe.check()
     assignment = masters.build(path)
     out.mkdir(parents=True, exist_ok=True)
@@ -134,7 +139,7 @@ def grade(options: argparse.Namespace) -> int:
     )
     jobs = options.jobs or machine.workers(limits.memory_bytes)
     progress(f"{bounds()}; {jobs} at a time")
-    work = (found, assignment, out, limits, seed(out, options.seed), jobs)
+    work = (counting, assignment, out, limits, seed(out, options.seed), jobs)
     try:
         with ends_on_signals():
             all_graded = batch.grade_all(*work, progress)
@@ -143,18 +148,16 @@ def grade(options: argparse.Namespace) -> int:
             "interrupted: what is graded is kept; the same command goes on from it"
         )
         return 130
-    for name in batch.remove_stale(out, found):
+    for name in batch.remove_stale(out, counting):
         progress(f"{name}: no longer there, its results are removed")
     chosen = pages.Options(people, not options.no_extras, options.reveal)
-    report(out, all_graded, assignment, chosen)
+    report(out, pages.write(out, found, all_graded, assignment, chosen), assignment)
     return 0
 
 
-def report(
-    out: Path, all_graded: list[Graded], assignment: Assignment, chosen: pages.Options
-) -> None:
-    """Write the reports, and say what is to be looked at and where they lie."""
-    standings, lines = pages.write(out, all_graded, assignment, chosen)
+def report(out: Path, written: tuple, assignment: Assignment) -> None:
+    """Say what is to be looked at, and where the reports lie."""
+    standings, lines = written
     for line in lines:
         progress(line)
     counted = [one for one in standings if one.graded and one.counts]
@@ -240,6 +243,9 @@ def mark(options: argparse.Namespace) -> int:
     out = results(options, path.stem)
     found = submissions.find(options.submissions, path.stem)
     batch.check_same_class(out, found)
+    kept = out / roster.FILE
+    people = roster.read(kept) if kept.exists() else None
+    found = [x for x in roster.settle(found, people, path.stem)[0] if not x.instead]
     out.mkdir(parents=True, exist_ok=True)
     server, address = marking.server(marking.Marking(found, masters.build(path), out))
     print(f"mark at {address} (Ctrl-C when you are done)", flush=True)

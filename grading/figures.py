@@ -20,6 +20,7 @@ from grading.submissions import Submission
 
 MAX_BYTES = 4 * 2**20  # of a picture: a photograph of a drawing on paper
 MAX_PIXELS = 16_000_000  # a browser needs four bytes for each
+MAX_SIDE = 8_000  # pixels: a page to mark on is not for ever tall
 MAX_SHOWN = 4  # pictures of a question
 CHECK = re.compile(r"\bgrader\s*\.\s*check\s*\(")
 KINDS = {"PNG": "image/png", "JPEG": "image/jpeg"}
@@ -88,6 +89,6 @@ def _address(text: str) -> str:
             width, height, kind = *image.size, KINDS[image.format]
     except Exception:  # Pillow raises all kinds; a broken picture is not shown
         return ""
-    if width * height > MAX_PIXELS:
+    if width * height > MAX_PIXELS or max(width, height) > MAX_SIDE:
         return ""
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"

@@ -11,23 +11,30 @@ import re
 import stat
 import unicodedata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grading import text, written
 from grading.assignment import Assignment
 from grading.runner import Cell
 from tools.model.errors import UserError
 
+if TYPE_CHECKING:
+    from grading.reports.roster import Person
+
 MAX_FILE = 30 * 2**20  # bytes of a notebook; pictures in its outputs count
 MAX_CELL = 2**20  # characters of a code cell
 MAX_CELLS = 1000
 MAX_LISTED = 3  # files that the problem of a folder without a notebook names
 MAX_NAME = 100  # bytes of the name of a folder of results
-ENDING = ".ipynb"
+ENDING = re.compile(r"\.ipynb(\.txt|\.json)?$", re.I)  # browsers add what it is
 IGNORED = (".ipynb_checkpoints", "__MACOSX")
 # What learning platforms add to the names of folders and files.
 ADDED = re.compile(r"_assignsubmission_(?:file|onlinetext)_?$")
 # A picture that was pasted into a text.
 DATA = re.compile(r"""(data:)[\w.+/;=-]{0,80},[^\s"'()<>]{100,}""")
+# How files begin that are handed in by mistake, and what they are.
+OTHERS = {b"%PDF": "a PDF", b"PK": "a zip or an office file", b"<": "a web page"}
+NUMBERED = re.compile(r"Assignment \d+")  # how the book's own titles begin
 
 
 class Unreadable(Exception):
@@ -43,6 +50,8 @@ class Submission:
     folder: str = ""  # the name of its folder of results
     place: str = ""  # its path below the folder of submissions
     problem: str = ""  # why it can't be read, if that is known already
+    person: Person | None = None  # whose it is, by the roster
+    instead: str = ""  # why it does not count, if it does not
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +104,7 @@ def _notebooks(folder: Path) -> dict[Path, str]:
         folders[:] = [name for name in folders if name not in IGNORED]
         for name in folders + names:
             # On a Mac, `._x` is a note about the file `x`.
-            if name.lower().endswith(ENDING) and not name.startswith("._"):
+            if ENDING.search(name) and not name.startswith("._"):
                 problems[Path(current, name).relative_to(folder)] = ""
     return problems
 
@@ -111,14 +120,14 @@ def _without_notebook(folder: Path, known: set[str]) -> dict[Path, str]:
     for path in folder.iterdir():
         if path.name in {*known, *IGNORED} or path.name.startswith("."):
             continue
-        problem = f"this is no notebook (*{ENDING})"
+        problem = "this is no notebook (*.ipynb)"
         if path.is_symlink():
             problem = "this is a link"
         elif path.is_dir():
             names = sorted(text.file_name(one.name)[:60] for one in path.iterdir())
             more = ["..."] if len(names) > MAX_LISTED else []
             inside = ", ".join(names[:MAX_LISTED] + more) or "it is empty"
-            problem = f"there is no notebook (*{ENDING}) in it: {inside}"
+            problem = f"there is no notebook (*.ipynb) in it: {inside}"
         problems[Path(path.name)] = problem
     return problems
 
@@ -128,16 +137,16 @@ def _named(
 ) -> list[Submission]:
     """The submissions, in order of their names, which depend on nothing but the paths.
 
-    Names that are alike get a number from their paths: whoever comes later changes
-    nobody's name to that of somebody else.
+    Names that are alike get a number from their paths, and so does one that looks as if
+    it had such a number: whoever comes later gets nobody's name.
     """
     names = {place: _name(place, assignment, problems[place]) for place in problems}
     alike = collections.Counter(folder_name(name).casefold() for name in names.values())
     submissions = []
     for place, name in names.items():
         own, more = folder_name(name), ""
-        if alike[own.casefold()] > 1:
-            more = f" {hashlib.sha256(os.fsencode(place)).hexdigest()[:8]}"
+        if alike[own.casefold()] > 1 or re.search(r" [0-9a-f]{16}$", own.casefold()):
+            more = f" {hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}"
         submissions.append(
             Submission(
                 f"{name}{more}",
@@ -159,7 +168,7 @@ def _name(place: Path, assignment: str, problem: str) -> str:
         problem: not empty for what is no notebook, but another file or a folder.
     """
     *folders, own = place.parts
-    stem = own if problem else own[: -len(ENDING)]
+    stem = own if problem else ENDING.sub("", own)
     stem = re.sub(rf"(?:^|[\s_-]+){re.escape(assignment)}$", "", stem)
     parts = [ADDED.sub("", part) for part in (*folders, stem)]
     return text.file_name(" - ".join(filter(None, parts)) or own).strip() or "_"
@@ -190,6 +199,13 @@ def read(path: Path, assignment: Assignment) -> Content:
     ]
     if any(len(cell.source) > MAX_CELL for cell in code):
         return unreadable(f"a code cell has more than {MAX_CELL} characters", data)
+    texts = "\n".join(source for kind, source, _ in cells if kind == "markdown")
+    title = re.search(r"^# (.+)", texts, re.MULTILINE)
+    mine, theirs = (
+        NUMBERED.match(x) for x in (assignment.title, title[1] if title else "")
+    )
+    if mine and theirs and mine[0] != theirs[0]:
+        return unreadable(f"this is another one: {text.one_line(title[1])[:80]}", data)
     short = [(kind, DATA.sub(_shortened, source)) for kind, source, _ in cells]
     answers = {
         name: text.several_lines(answer)
@@ -260,6 +276,9 @@ def _cells(data: bytes) -> list[tuple[str, str, dict]]:
         if len(cells) <= MAX_CELLS:
             return [_cell(number, cell) for number, cell in enumerate(cells, start=1)]
     except Exception as error:  # UnicodeDecodeError, RecursionError, MemoryError, ...
+        for begin, kind in OTHERS.items():
+            if data.lstrip().startswith(begin):
+                raise Unreadable(f"this is {kind}, not a notebook") from None
         missing = isinstance(error, (LookupError, TypeError))
         reason = "it has no cells" if missing else str(error)
         reason = " ".join(reason.split())[:120] or type(error).__name__

@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import functools
 import statistics
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from grading.reports.marks import Marks
 from grading.reports.roster import Person
 from grading.reports.scores import Standing
 from grading.runner import QuestionResult
+from grading.submissions import ENDING, Submission
 from tools.model import files
 
 TEMPLATES = jinja2.Environment(
@@ -127,7 +129,7 @@ def grades(
         points = [one.points.get(name) for name in names]
         waits = one.graded is not None and None in points
         score = number(one.score) if one.counts else ""
-        place = text.file_name(one.graded.submission.place) if one.graded else ""
+        place = text.file_name(one.submission.place) if one.submission else ""
         rows.append(
             [
                 *(one.student, *(getattr(one.person, name, "") for name in who)),
@@ -138,6 +140,30 @@ def grades(
             ]
         )
     return table.dumps(rows)
+
+
+def gradebook(standings: list[Standing], people: list[Person] | None) -> str:
+    """gradebook.csv: what a learning platform reads, of those whose score counts."""
+    who = ["student"] if people is None else list(roster.COLUMNS)
+    rows: list[list[object]] = [[*who, "score"]]
+    for one in standings:
+        if one.counts and (people is None or one.person):
+            names = [getattr(one if people is None else one.person, x) for x in who]
+            rows.append([*names, number(one.score)])
+    return table.dumps(rows)
+
+
+def pack(path: Path, standings: list[Standing]) -> None:
+    """feedback.zip: the pages under the very paths under which the files came.
+
+    Moodle finds a student by the name of the folder or of the file.
+    """
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one in standings:
+            if one.graded is not None:
+                name = ENDING.sub("", one.submission.place) + ".html"
+                page = batch.folder(path.parent, one.submission) / "feedback.html"
+                archive.write(page, name.encode(errors="replace").decode())
 
 
 def question_rates(standings: list[Standing], assignment: Assignment) -> list[dict]:
@@ -209,13 +235,18 @@ def summary(
 
 
 def write(
-    out: Path, all_graded: list[Graded], assignment: Assignment, options: Options
+    out: Path,
+    settled: list[Submission],
+    all_graded: list[Graded],
+    assignment: Assignment,
+    options: Options,
 ) -> tuple[list[Standing], list[str]]:
     """Write all reports; one that can't be written keeps no other back.
 
     Args:
         out: the folder of results; the table manual.csv in it is read.
-        all_graded: the submissions.
+        settled: the submissions, and which of them count.
+        all_graded: those that count.
         assignment: what they answer.
         options: what the teacher chose.
 
@@ -227,11 +258,10 @@ def write(
     """
     path = out / marks.FILE
     answers = {one.submission.student: one.answers for one in all_graded}
-    given, changed = marks.current(marks.read(path, assignment), answers)
-    standings, lines = scores.standings(
-        all_graded, assignment, given, options.people, options.extras
+    given, lines = marks.current(marks.read(path, assignment), answers)
+    standings = scores.standings(
+        settled, all_graded, assignment, given, options.people, options.extras
     )
-    lines += changed
     for one in standings:
         if one.graded is not None:
             page = batch.folder(out, one.graded.submission) / "feedback.html"
@@ -240,6 +270,11 @@ def write(
     lines += attempt(
         out / "grades.csv", lambda: grades(standings, assignment, options.people)
     )
+    lines += attempt(
+        out / "gradebook.csv", lambda: gradebook(standings, options.people)
+    )
+    path_of_pages = out / "feedback.zip"
+    lines += attempt(path_of_pages, lambda: pack(path_of_pages, standings))
     if any(question.manual for question in assignment.questions):
         lines += attempt(path, lambda: marks.dumps(assignment, answers, given))
     page = out / "summary.html"
@@ -247,11 +282,12 @@ def write(
     return standings, lines
 
 
-def attempt(path: Path, make: Callable[[], str]) -> list[str]:
-    """Write a report; if that fails, a line that says why."""
+def attempt(path: Path, make: Callable[[], str | None]) -> list[str]:
+    """Write a report, or let it write itself; if that fails, a line that says why."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_text(path, make())
+        if (made := make()) is not None:
+            files.write_text(path, made)
     except Exception as error:  # of whatever kind: the other reports must be written
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         told = f"{path}: can't be written ({reason}). Fix: remove what is in its place."

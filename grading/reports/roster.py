@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import re
 import unicodedata
 from pathlib import Path
@@ -53,6 +54,67 @@ def read(path: Path) -> list[Person]:
     return people
 
 
+def settle(
+    submissions: list[Submission], people: list[Person] | None, assignment: str
+) -> tuple[list[Submission], list[str]]:
+    """Whose each file is, and which one counts of several of a person, before grading.
+
+    Two files are one person's by the roster; without one, if they lie in one folder
+    that is not that of all. The latest counts, by its time of modification, among those
+    that can be read. Where two have that time, none does: nothing is guessed.
+
+    Args:
+        submissions: the files.
+        people: all that are in the course, if there is a roster.
+        assignment: its name, which stands in the names of files and says nothing.
+
+    Returns:
+        The files with what was settled, and a line for each that is nobody's or does
+        not count.
+    """
+    whose, lines = match(submissions, people or [], assignment)
+    if people is None:
+        lines = []
+    theirs: dict[object, list[Submission]] = {}
+    for file in submissions:
+        folder = str(Path(file.place).parent)
+        alone = people is not None or folder == "."
+        key = whose.get(file.place) or (file.place if alone else folder)
+        theirs.setdefault(key, []).append(file)
+    settled = {}
+    for several in theirs.values():
+        times = {one: _when(one) for one in several}
+        latest = max(times.values())
+        last = [one for one in several if times[one] == latest]
+        for one in several:
+            reason = ""
+            if len(last) > 1:
+                names = ", ".join(text.file_name(file.place) for file in last)
+                reason = f"which counts? {names} have one time. Fix: remove all but one"
+            elif one is not last[0]:
+                name = text.file_name(last[0].place)
+                reason = f"does not count: {name} is later ({_words(latest)})"
+                reason += f" than this ({_words(times[one])})"
+            if reason:
+                lines.append(f"{text.file_name(one.place)}: {reason}")
+            person = whose.get(one.place)
+            settled[one] = dataclasses.replace(one, person=person, instead=reason)
+    return [settled[one] for one in submissions], lines
+
+
+def _when(file: Submission) -> tuple[bool, int]:
+    """What tells which of a person's files counts: the highest."""
+    try:
+        return not file.problem, int(file.path.lstat().st_mtime)
+    except OSError:
+        return False, 0
+
+
+def _words(when: tuple[bool, int]) -> str:
+    """A time for people to read."""
+    return f"{datetime.datetime.fromtimestamp(when[1]):%Y-%m-%d %H:%M:%S}"
+
+
 def match(
     submissions: list[Submission], people: list[Person], assignment: str
 ) -> tuple[dict[str, Person], list[str]]:
@@ -74,7 +136,7 @@ def match(
     whose: dict[str, Person] = {}
     lines = []
     for file in submissions:
-        name = file.place.removesuffix(ENDING)
+        name = ENDING.sub("", file.place)
         name = re.sub(rf"(?i){re.escape(assignment)}", " ", name)
         people_meant = _fits(f" {flat(name)} ", keys)
         if len(people_meant) == 1:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from grading import text
 from grading.assignment import Assignment
 from grading.batch import Graded
-from grading.reports import roster
 from grading.reports.marks import Mark, Marks
 from grading.reports.roster import Person
 from grading.runner import QuestionResult
@@ -21,9 +19,9 @@ NOTHING = "nothing was handed in"
 class Standing:
     """What counts of a file, or of a person who handed in nothing."""
 
-    graded: Graded | None  # None: nothing was handed in
-    person: Person | None = None
-    instead: str = ""  # the place of the file that counts in place of this one
+    graded: Graded | None  # None: nothing was handed in, or it does not count
+    submission: Submission | None
+    absent: Person | None = None  # who handed in nothing
     points: dict[str, float | None] = dataclasses.field(default_factory=dict)
     core: float = 0.0
     extras: float = 0.0
@@ -32,19 +30,26 @@ class Standing:
     @property
     def counts(self) -> bool:
         """Whether it is the one that counts of several files of a person."""
-        return not self.instead
+        return not (self.submission and self.submission.instead)
+
+    @property
+    def person(self) -> Person | None:
+        """Whose it is, by the roster."""
+        return self.submission.person if self.submission else self.absent
 
     @property
     def student(self) -> str:
         """What the tables call them."""
-        if self.graded is not None:
-            return self.graded.submission.student
+        if self.submission is not None:
+            return self.submission.student
         return self.person.number or self.person.mail or self.person.name
 
     @property
     def problem(self) -> str:
         """What went wrong with the file, or that there is none."""
-        return NOTHING if self.graded is None else self.graded.result.problem
+        if self.graded is not None:
+            return self.graded.result.problem
+        return NOTHING if self.submission is None else self.submission.instead
 
 
 def earned(graded: Graded, question: QuestionResult, marks: Marks) -> float | None:
@@ -82,53 +87,35 @@ def standing(
     lost = sum(one.points - one.score for one in core if not one.manual)
     most = EXTRAS * assignment.points if extras else 0.0
     score = in_core + min(in_extras, lost, most)
-    return Standing(graded, None, "", points, in_core, in_extras, score)
+    where = graded.submission
+    return Standing(graded, where, None, points, in_core, in_extras, score)
 
 
 def standings(
+    settled: list[Submission],
     all_graded: list[Graded],
     assignment: Assignment,
     marks: Marks,
     people: list[Person] | None = None,
     extras: bool = True,
-) -> tuple[list[Standing], list[str]]:
+) -> list[Standing]:
     """What counts of each file, then those of the roster who handed in nothing.
 
-    Of several files of a person the latest one counts, by its time of modification,
-    among those that can be read.
-
     Args:
-        all_graded: the submissions.
+        settled: the submissions, and which of them count.
+        all_graded: those that count.
         assignment: what they answer.
         marks: given by hand.
         people: the roster, if there is one.
         extras: whether they count.
-
-    Returns:
-        The standings, and a line for each file that is nobody's or does not count.
     """
-    handed_in = [standing(one, assignment, marks, extras) for one in all_graded]
-    if people is None:
-        return handed_in, []
-    submissions = [one.submission for one in all_graded]
-    whose, lines = roster.match(submissions, people, assignment.name)
-    theirs: dict[Person, list[Standing]] = {person: [] for person in people}
-    for one in sorted(handed_in, key=lambda one: _when(one.graded.submission)):
-        one.person = whose.get(one.graded.submission.place)
-        if one.person is not None:
-            theirs[one.person].append(one)
-    for person, several in theirs.items():
-        for one in several[:-1]:
-            one.instead = text.file_name(several[-1].graded.submission.place)
-            place = text.file_name(one.graded.submission.place)
-            lines.append(f"{person}: {place} does not count, {one.instead} is later")
-    absent = [Standing(None, person) for person in people if not theirs[person]]
-    return handed_in + absent, lines
-
-
-def _when(file: Submission) -> tuple[bool, float, str]:
-    """What tells which of a person's files counts: the last in this order."""
-    try:
-        return not file.problem, file.path.lstat().st_mtime, file.place
-    except OSError:
-        return False, 0.0, file.place
+    graded = {one.submission: one for one in all_graded}
+    handed_in = [
+        standing(graded[one], assignment, marks, extras)
+        if one in graded
+        else Standing(None, one)
+        for one in settled
+    ]
+    present = {one.person for one in settled}
+    absent = [one for one in people or () if one not in present]
+    return handed_in + [Standing(None, None, one) for one in absent]

@@ -12,7 +12,11 @@ from tools.model.errors import UserError
 DELIMITERS = ",;\t"
 # A spreadsheet computes a field that starts with one of these signs, and where a field
 # starts depends on what it takes for a separator. Source: OWASP, "CSV Injection".
-SIGN = re.compile(r"""(\A[\s"]*|[,;:|\t\r\n"][\s"]*)('*)([=+\-@＝＋－＠])""")
+# Each run of signs is tried once, from its first: an answer is all that somebody wants.
+SIGN = re.compile(
+    r"""(\A[\s"]*+|(?<![\s",;:|])(?=[^\S\t\r\n]*[,;:|\t\r\n"])[\s",;:|]++)"""
+    r"""('*)([=+\-@＝＋－＠])"""
+)
 csv.field_size_limit(2**31 - 1)  # an answer may be longer than csv's usual limit
 
 

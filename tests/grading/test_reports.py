@@ -7,8 +7,10 @@ import json
 import os
 import re
 import threading
+import time
 import urllib.error
 import urllib.request
+import zipfile
 from pathlib import Path
 
 import class_factory
@@ -19,7 +21,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from test_about import master
 
-from grading import cli, figures, runner
+from grading import cli, figures, runner, submissions
 from grading.assignment import PLACEHOLDER
 from grading.author import masters
 from grading.batch import Graded
@@ -50,7 +52,9 @@ def graded(student, points=None, answer="", place="", assignment=None) -> Graded
 
 
 def write(folder: Path, *files: Graded, **options):
-    return pages.write(folder, list(files), class_factory.mini(), Options(**options))
+    settled = [one.submission for one in files]
+    mini = class_factory.mini()
+    return pages.write(folder, settled, list(files), mini, Options(**options))
 
 
 # Who is who.
@@ -108,25 +112,54 @@ def test_whose_a_file_is_is_never_guessed(place):
     assert not whose and place in lines[0] and "whose is it?" in lines[0]
 
 
-def test_of_several_files_the_latest_that_can_be_read_counts(tmp_path):
-    files = []
-    for number, points in enumerate((4, 3, 0)):
-        path = tmp_path / f"1815 {number}.ipynb"
-        path.touch()
-        os.utime(path, (1000 + number, 1000 + number))
-        broken = "the file is empty" if number == 2 else ""
-        where = Submission(f"1815 {number}", path, "x", path.name, broken)
-        one = graded("x", {"q1": points})
-        files.append(Graded(where, one.result, one.answers, True))
-    standings, _ = scores.standings(files, class_factory.mini(), {}, PEOPLE)
-    counts = {one.student: (one.score, one.counts) for one in standings}
-    assert counts == {
-        "1815 0": (4, False),
-        "1815 1": (3, True),
-        "1815 2": (0, False),
-        "1912": (0, True),
-        "s-77": (0, True),
-    }
+def settled(folder: Path, people, *files: tuple[str, int]):
+    """What counts of files, by their places and their times."""
+    for place, when in files:
+        path = folder / place
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}")
+        os.utime(path, (when, when))
+    found, lines = roster.settle(submissions.find(folder, "mini"), people, "mini")
+    return {one.place: not one.instead for one in found}, lines
+
+
+@pytest.mark.parametrize("people", [None, PEOPLE])
+def test_of_a_persons_files_the_latest_counts_and_equal_ones_are_asked(
+    tmp_path, people
+):
+    draft, final = "1815/draft.ipynb", "1815/final.ipynb"
+    counts, (line,) = settled(tmp_path, people, (draft, 10), (final, 20))
+    assert counts == {draft: False, final: True}
+    assert line.startswith(f"{draft}: does not count: {final} is later (1970-01-01")
+    counts, lines = settled(tmp_path, people, (draft, 20), ("1815/note.pdf", 30))
+    assert counts == {draft: False, final: False}
+    assert all("have one time. Fix: remove all but one" in line for line in lines)
+
+
+def test_files_of_a_flat_folder_are_of_several_people(tmp_path):
+    files = ("anna.ipynb", 10), ("bert.ipynb", 10), ("carl/x.ipynb", 10)
+    counts, lines = settled(tmp_path, None, *files)
+    assert all(counts.values()) and len(counts) == 3 and not lines
+
+
+def test_what_does_not_count_has_its_row_and_its_reason(tmp_path):
+    one = graded("1815", {"q1": 3})
+    draft = Submission("1815 b", Path("b"), "b", "b.ipynb", "", ADA, "another is later")
+    mini = class_factory.mini()
+    both = [one.submission, draft]
+    standings = scores.standings(both, [one], mini, {}, [ADA, ALAN])
+    found = [(s.student, s.score, s.counts, s.problem) for s in standings]
+    assert found == [
+        ("1815", 3, True, ""),
+        ("1815 b", 0, False, "another is later"),
+        ("1912", 0, True, scores.NOTHING),
+    ]
+    pages.write(tmp_path, both, [one], mini, Options(people=[ADA, ALAN]))
+    assert rows(tmp_path / "grades.csv")["1815 b"]["problem"] == "another is later"
+    with zipfile.ZipFile(tmp_path / "feedback.zip") as archive:
+        assert archive.namelist() == ["1815.html"]
+    scored = (tmp_path / "gradebook.csv").read_text("utf-8-sig").splitlines()
+    assert len(scored) == 2 and scored[1].startswith('"1912"')
 
 
 # What counts.
@@ -234,6 +267,14 @@ def test_no_text_in_a_table_is_a_formula_and_it_comes_back(text):
         for fields in csv.reader(io.StringIO(written), delimiter=separator):
             for field in fields:
                 assert not field.strip('" ').startswith(("=", "+", "-", "@")), field
+
+
+@pytest.mark.parametrize("sign", ['"', "\n", " ", ",", "\t", '",', "=", "'"])
+def test_a_long_answer_holds_up_no_table(sign):
+    start = time.process_time()
+    text = sign * 16_000
+    assert table.typed(table.harmless(text)) == text
+    assert time.process_time() - start < 1
 
 
 # The page to mark on.

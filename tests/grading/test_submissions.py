@@ -108,6 +108,14 @@ def test_who_comes_later_takes_nobodys_name(tmp_path):
         before = whose
 
 
+def test_a_name_made_for_it_takes_over_nobodys_results(tmp_path):
+    students(tmp_path, "victim.ipynb", "VICTIM.ipynb")
+    victim = students(tmp_path, "victim.ipynb")["victim.ipynb"]
+    taken = students(tmp_path, f"{victim}.ipynb", f"{victim.upper()}.ipynb")
+    folders = {one.folder.casefold() for one in submissions.find(tmp_path, "mini")}
+    assert taken["victim.ipynb"] == victim and len(folders) == len(taken) == 4
+
+
 # Files that are none.
 
 
@@ -209,6 +217,29 @@ BROKEN = {
     "a source of numbers": json.dumps(notebook([1, 2])).encode(),
     "escapes": b'\x1b[31m\n{"cells"',
 }
+
+
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        (b"%PDF-1.7 \xe2", "this is a PDF, not a notebook"),
+        (b"PK\x03\x04", "this is a zip or an office file, not a notebook"),
+        (b"<!DOCTYPE html>", "this is a web page, not a notebook"),
+    ],
+)
+def test_what_was_handed_in_by_mistake_is_named(tmp_path, data, said):
+    (tmp_path / "x.ipynb.txt").write_bytes(data)
+    (one,) = submissions.find(tmp_path, "mini")
+    assert (one.student, problem(one.path)) == ("x", said)
+
+
+def test_another_assignment_is_named():
+    path = masters.find_master("3").parents[1] / "3-move-and-extend.ipynb"
+    wanted = masters.build(masters.find_master("1"))
+    found = submissions.read(path, wanted).problem
+    assert (
+        found == "this is another one: Assignment 3: move a model and add an operator"
+    )
 
 
 @pytest.mark.parametrize("name", BROKEN)
