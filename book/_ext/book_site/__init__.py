@@ -25,6 +25,7 @@ MODULES = (
     "quick_pages",
     "site_address",
     "troubleshooting",
+    "two_languages",
 )
 
 
