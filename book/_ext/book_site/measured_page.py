@@ -177,10 +177,10 @@ def _cell(case: dict, card: dict) -> str:
     if case["status"] != "planned":
         return f"{case['status']}: {case['why']}"
     part = share(case, card)
-    words = f"{100 * part:.0f} %" if case["fits"] else f"{part:.2g} times the limit"
-    style = "" if case["fits"] else " over"
+    words = f"{100 * part:.0f} %" if part <= 1 else f"{part:.2g} times the limit"
+    style = "" if part <= 1 else " over"
     bar = f'<span class="share{style}" style="--share: {min(part, 1):.3f}"></span>'
-    verdict = "" if case["fits"] else "does not fit: "
+    verdict = "does not fit: " if part > 1 else "may fit: " if part > 2 / 3 else ""
     memory = f"{verdict}**{whole(size_of(case['memory']['total']))}**, {words}"
     least = "no bound: the card has no rate for these numbers"
     if case["least_s"] is not None:
