@@ -39,9 +39,11 @@ def examine(model, x, y=None, steps=300, seconds=60):
     end = time.monotonic() + seconds
     if not getattr(model, "compiled", False) or model.loss is None:
         raise ValueError("examine needs a Keras model that is compiled with a loss")
-    x, y = _pick(*_read(x if y is None else (x, y), 5000), 64)
-    if not _finite(x):
-        return ["data: x holds NaN or infinity"]
+    x, every_y = _read(x if y is None else (x, y), 5000)
+    for name, part in {"x": x, "y": every_y}.items():
+        if not _finite(part):
+            return [f"data: {name} holds NaN or infinity"]
+    x, y = _pick(x, every_y, 64)
     findings, copy = _changed_since_fit(model), _copy(model, x)
     answers, again = (_table(copy.predict(x, verbose=0)) for _ in range(2))
     if not _finite(answers):
@@ -49,6 +51,8 @@ def examine(model, x, y=None, steps=300, seconds=60):
     if not np.allclose(answers, again, atol=1e-3):
         findings.append("two predictions: they differ")
     y, low, classes = _labels(y, answers), answers.min(), answers.shape[1]
+    if classes > 1:
+        _labels(every_y, answers)  # it refuses what no class is
     (loss,) = map(keras.losses.get, tree.flatten(model.loss))
     told = getattr(loss, "from_logits", None)
     if inspect.isfunction(loss) and "from_logits" in inspect.signature(loss).parameters:

@@ -126,7 +126,11 @@ dead = dense(layers.Lambda(lambda z: keras.ops.round(z)))
 answers = {name: [asked(m, x, y) for m in models] for name, models in faults.items()}
 answers["weights"] = [asked(unheard, x, y), asked(dead, x, y)]
 answers["late"] = asked(late, x, y)
-answers["ill data"] = [asked(dense(), np.where(x > 0.99, np.nan, x), y)]
+many_x, many_y = np.tile(x, (20, 1, 1, 1)), np.tile(y, 20).astype("float32")
+many_x[33, 0], many_y[33] = np.nan, np.nan  # one sample of many
+answers["ill data"] = [asked(dense(), np.where(x > 0.99, np.nan, x), y),
+    asked(dense(), many_x, np.tile(y, 20)), asked(dense(), np.tile(x, (20, 1, 1, 1)),
+    many_y)]
 answers["shuffled"] = [asked(dense(), x, ten)]
 print(json.dumps(answers))
 """
@@ -183,7 +187,8 @@ def refused(model, x, y):
     (text,) = asked(model, x, y)
     return text
 answers["refused"] += [[refused(*each)] for each in (
-    (small, x, x[:, 0]), (small, x, x > 1), (small, x, y + 5), (small, x[:, :5], y),
+    (small, x, x[:, 0]), (small, x, x > 1), (small, x, y + 5),
+    (small, x, np.where(rows == 33, 255, y)), (small, x[:, :5], y),
     (small, x, y[:9]), (keras.Sequential([layers.Dense(3)]), x, y))]
 wide = lambda *more: keras.Sequential([keras.Input((6,)), layers.Dense(4, name="first"),
     keras.Sequential([layers.Dense(4), *more], name="inner"), layers.Dense(3)])
@@ -274,8 +279,8 @@ def test_planted_faults_are_found(engine):
     assert answers.pop("shuffled") == [[]]
     late = "after fit" in str(answers.pop("late"))
     assert late == (engine != "torch")  # where a weight that is frozen late stays
-    (ill,) = answers.pop("ill data")
-    assert ill == ["data: x holds NaN or infinity"]
+    for (text,), name in zip(answers.pop("ill data"), "xxy", strict=True):
+        assert text == f"data: {name} holds NaN or infinity"
     if engine == "torch":  # it runs Python in each step
         assert answers.pop("traces") == [[]]
     for kind, each in answers.items():
@@ -294,7 +299,7 @@ def test_data_refusals_and_what_stays(engine):
         ((text,),) = answers[kind]
         assert text.startswith(kind)
     whys = "neither", "neither", "same number", "neither", "neither", "labels go to 7"
-    whys += ("expected", "same number", "compiled")
+    whys += ("labels go to 255", "expected", "same number", "compiled")
     for (text,), why in zip(answers["refused"], whys, strict=True):
         assert text.startswith("refused: ") and why in text, text
     places = "", "logarithm", "inner/deep", "the data", "kernel"
