@@ -1,56 +1,15 @@
-"""Take a trained Keras model elsewhere: another engine, a CPU, a file for JAX alone.
+"""Take a trained Keras model elsewhere: to a CPU in float32, or to a file for JAX.
 
-Use: `model = at_home(keras.saving.load_model("model.keras"))` before `fit` goes on;
-`in_float32(model)` after loading; `write_for_jax(model, x[:4], "model.npz")`.
-It does not know a cast to 16 bits in code of your own or your own `train_step`; of the
-data's sizes the file for JAX leaves only the rows open. It was not tried on a GPU.
-The table is that of `in_float32`; `at_home` went on with all of these models, from
-PyTorch to TensorFlow and JAX (LoRA: a file keeps no state of it, so it is refused).
+Use: `in_float32(model)` after loading; `write_for_jax(model, x[:4], "model.npz")`.
+It does not know a cast to 16 bits in code of your own; of the data's sizes the file for
+JAX leaves only the rows open. It was not tried on a GPU. The table is that of
+`in_float32`.
 """
 
 import inspect
 
 import keras
 import numpy as np
-
-
-def native(optimizer):
-    """An optimizer of this engine with the same settings, without the state."""
-    config, name = optimizer.get_config(), type(optimizer).__name__
-    if not type(optimizer).__module__.startswith("keras."):
-        raise ValueError(f"{name} is not one of keras.optimizers: compile it yourself.")
-    if "inner_optimizer" in config:  # of a LossScaleOptimizer
-        inner = native(optimizer.inner_optimizer)
-        config["inner_optimizer"] = keras.saving.serialize_keras_object(inner)
-    return getattr(keras.optimizers, name).from_config(config)
-
-
-def at_home(model):
-    """Give a loaded model an optimizer of this engine, with the same state.
-
-    `jit_compile` becomes "auto": the file has what was best where it was written.
-
-    Raises:
-        ValueError: no optimizer, an unknown one, or one that has made no step.
-    """
-    old = model.optimizer if model.compiled else None
-    if old is None:
-        raise ValueError(
-            f"{model.name} has no optimizer: load it without compile=False."
-        )
-    if not int(old.iterations):
-        raise ValueError(
-            f"The optimizer of {model.name} has made no step. If it had when saved, "
-            "load_model skipped its state, with a warning: in mixed_float16 call "
-            "set_dtype_policy before, or compile it as usual and start anew."
-        )
-    settings = model.get_compile_config()
-    settings["optimizer"] = keras.saving.serialize_keras_object(native(old))
-    settings["jit_compile"] = "auto"
-    model.compile_from_config(settings)
-    for variable, value in zip(model.optimizer.variables, old.variables, strict=True):
-        variable.assign(keras.ops.convert_to_numpy(value))
-    return model
 
 
 def in_16_bits(model):

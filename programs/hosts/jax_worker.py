@@ -1,13 +1,13 @@
 """The loop on JAX."""
 
-from two_jax import jax, rank, state, train_step, world  # first: it connects
+from two_jax import jax, optimizer, rank, state, train_step, world  # first: it connects
 
 # isort: split
 import loop
 import numpy as np
 from jax.experimental import multihost_utils
 
-loop.check(rank, world, jax.local_devices()[0].platform)
+loop.check(rank, world, jax.local_devices()[0].platform, optimizer)
 
 
 def gather(numbers):
@@ -17,4 +17,5 @@ def gather(numbers):
 
 
 if __name__ == "__main__":
-    print(loop.train(train_step, gather, rank, state))
+    losses = loop.train(train_step, gather, rank, state)
+    print(losses[-12:])  # the checkpoint has all

@@ -1,6 +1,7 @@
 """Time all-reduces between the hosts: print L, W and what they predict; PyTorch.
 
-Run `bash start_torch.sh 0 10.0.0.1 eth0 links.py`, and so on the second host.
+Run `bash start_torch.sh 0 10.0.0.1 eth0 links.py`, and so on the second host. In a
+job, write `../links.py` in place of `../torch_worker.py` into `train.sbatch`.
 """
 
 import os
@@ -16,7 +17,8 @@ if GPU:
     torch.cuda.set_device(device)
 dist.init_process_group("nccl" if GPU else "gloo")
 world, seconds = dist.get_world_size(), []
-for size in (4, 4_000_000, 16_000_000):  # bytes
+some, many = (64e6, 256e6) if GPU else (4e6, 16e6)  # bytes
+for size in (4, int(some), int(many)):
     numbers, times = torch.zeros(size // 4, device=device), []
     for _ in range(12):
         dist.barrier()
@@ -29,8 +31,9 @@ dist.destroy_process_group()
 
 tiny, middle, large = seconds
 L = tiny / (2 * (world - 1))
-W = 2 * (world - 1) / world * 16e6 / (large - tiny)
-predicted = 2 * (world - 1) / world * 4e6 / W + tiny
+W = 2 * (world - 1) / world * many / (large - tiny)
+predicted = 2 * (world - 1) / world * some / W + tiny
 if os.environ["RANK"] == "0":
     print(f"L = {L * 1e6:.0f} µs, W = {W / 1e9:.2f} GB/s")
-    print(f"4 MB: {middle * 1e3:.1f} ms, by the formula {predicted * 1e3:.1f} ms")
+    size = f"{some / 1e6:.0f} MB"
+    print(f"{size}: {middle * 1e3:.1f} ms, by the formula {predicted * 1e3:.1f} ms")

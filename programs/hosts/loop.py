@@ -21,7 +21,7 @@ def agree(gather, step, state):
         raise RuntimeError(f"the ranks disagree: steps {[*steps]}, checksums {[*sums]}")
 
 
-def check(rank, world, device):
+def check(rank, world, device, optimizer=None):
     """Say who works where; refuse what a launch that went wrong would train."""
     print(f"rank {rank} of {world} on {device}", flush=True)
     expected = os.environ.get("EXPECTED_WORLD") or os.environ.get("SLURM_NTASKS")
@@ -31,6 +31,8 @@ def check(rank, world, device):
         raise RuntimeError("Slurm gave this job GPUs, and the engine sees none")
     if problem.SHARDED and keras.backend.backend() != "jax":
         raise RuntimeError("SHARDED is for JAX: here each rank holds the whole state")
+    if getattr(getattr(optimizer, "inner_optimizer", optimizer), "use_ema", False):
+        raise RuntimeError("use_ema: the loops would not use the averages as fit does")
 
 
 def train(train_step, gather, rank, state, path="checkpoint.npz"):
@@ -41,8 +43,10 @@ def train(train_step, gather, rank, state, path="checkpoint.npz"):
     while step < problem.STEPS and not stop:
         losses.append(train_step(step))
         step += 1
-        if step % problem.LOOK_EVERY == 0:  # rank 0 looks for all
+        if step % problem.LOOK_EVERY == 0:  # rank 0 looks for all, and reports
             stop = any(seen for (seen,) in gather([int(rank == 0 and here.exists())]))
+            if rank == 0:
+                print(f"step {step}: loss {float(losses[-1]):.4g}", flush=True)
         if step % problem.SAVE_EVERY == 0 or step == problem.STEPS or stop:
             losses = [float(loss) for loss in losses]
             agree(gather, step, state)

@@ -1,4 +1,4 @@
-"""Checkpoints of `fit`, in one file that is always a whole one."""
+"""Checkpoints of `fit`, in one file that is always a whole one; see fit_jax.py."""
 
 import checkpoint
 import keras
@@ -17,9 +17,11 @@ class OneFile(keras.callbacks.Callback):
         checkpoint.save("fit.npz", epoch + 1, [], self.state, self.rank)
 
 
-def fit(model, data, gather, rank, state, **how):
-    """Go on where the file ends, if all ranks see the same one."""
+def fit(model, data, gather, rank, state, callbacks=(), **how):
+    """Go on where the file ends, if all ranks see the same one; what `fit` returns."""
     made, _ = checkpoint.load("fit.npz", state)
     loop.agree(gather, made, state)
-    model.fit(*data, **how, initial_epoch=made, callbacks=[OneFile(state, rank)])
+    how |= {"initial_epoch": made, "callbacks": [*callbacks, OneFile(state, rank)]}
+    log = model.fit(*data, **how)
     gather([0])  # when the file is there
+    return log

@@ -5,8 +5,9 @@ import functools
 import keras
 import numpy as np
 
+# STEPS is epochs * (EXAMPLES // BATCH), and BATCH that of all workers together.
 STEPS, BATCH, EXAMPLES = 12, 64, 256
-SAVE_EVERY = 3  # steps from one checkpoint to the next
+SAVE_EVERY = 3  # steps from one checkpoint to the next; the chapter computes it
 LOOK_EVERY = 1  # steps from one look for the file `stop` to the next
 SHARDED = False  # on JAX: True if the state is too large for one card
 generator = np.random.default_rng(0)
@@ -29,6 +30,7 @@ def network():
     hidden = keras.layers.Dense(16, "tanh", kernel_initializer="zeros")
     last = keras.layers.Dense(1, kernel_initializer="zeros")
     model = keras.Sequential([keras.Input((8,)), hidden, last])
+    # These two lines make all engines begin alike. Leave them out in yours.
     generator = np.random.default_rng(1)
     model.set_weights([generator.normal(0, 0.3, w.shape) for w in model.weights])
     optimizer = keras.optimizers.SGD(0.05, momentum=0.9)

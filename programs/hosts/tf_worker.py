@@ -7,13 +7,22 @@ import slurm_hosts
 if "SLURM_PROCID" in os.environ:
     os.environ["TF_CONFIG"] = slurm_hosts.tf_config()
 # isort: split
-from two_tensorflow import gpus, local, rank, state, strategy, train_step, world
+from two_tensorflow import (
+    gpus,
+    local,
+    optimizer,
+    rank,
+    state,
+    strategy,
+    train_step,
+    world,
+)
 
 # isort: split
 import loop
 import tensorflow as tf
 
-loop.check(rank, world, f"GPU {local}" if gpus else "cpu")
+loop.check(rank, world, f"GPU {local}" if gpus else "cpu", optimizer)
 
 
 @tf.function
@@ -28,4 +37,5 @@ def gather(numbers):
 
 
 if __name__ == "__main__":
-    print(loop.train(train_step, gather, rank, state))
+    losses = loop.train(train_step, gather, rank, state)
+    print(losses[-12:])  # the checkpoint has all

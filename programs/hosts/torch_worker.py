@@ -1,11 +1,19 @@
 """The loop on PyTorch; torchrun starts it."""
 
-from two_torch import DEVICE, dist, rank, state, train_step, world  # first: it connects
+from two_torch import (
+    DEVICE,
+    dist,
+    optimizer,
+    rank,
+    state,
+    train_step,
+    world,
+)  # first: it connects
 
 # isort: split
 import loop
 
-loop.check(rank, world, DEVICE)
+loop.check(rank, world, DEVICE, optimizer)
 
 
 def gather(numbers):
@@ -16,5 +24,6 @@ def gather(numbers):
 
 
 if __name__ == "__main__":
-    print(loop.train(train_step, gather, rank, state))
+    losses = loop.train(train_step, gather, rank, state)
+    print(losses[-12:])  # the checkpoint has all
     dist.destroy_process_group()

@@ -1,4 +1,4 @@
-"""What programs/elsewhere.py takes elsewhere, beside the model that stayed at home."""
+"""What a model does elsewhere, beside the one that stayed at home."""
 
 import json
 
@@ -10,7 +10,7 @@ SETUP = """
 import functools, json, pathlib, pickle, warnings
 import keras, numpy as np, ordinary
 from keras import layers
-from elsewhere import at_home, in_16_bits, in_float32, write_for_jax
+from elsewhere import in_16_bits, in_float32, write_for_jax
 warnings.simplefilter("ignore")
 engine = keras.backend.backend()
 ways = {**ordinary.MODELS}
@@ -99,15 +99,8 @@ pure = keras.Model(start, layers.Dense(2, dtype="float16")(start))
 half = Half()
 half(np.ones((1, 4), "float32"))
 new = keras.Sequential([start, layers.Dense(1)])
-own = type("Own", (keras.optimizers.SGD,), {})
-trained = keras.Sequential([start, layers.Dense(1)])
-trained.compile(own(), "mse")
-trained.train_on_batch(np.ones((2, 4)), np.ones((2, 1)))
 answers = [refusal(in_float32, model) for model in
            (fixed(), keras.Model(start, Constant()(start)), pure)]
-answers += [refusal(at_home, new)]
-new.compile("adam", "mse")
-answers += [refusal(at_home, new), refusal(at_home, trained)]
 answers += [refusal(write_for_jax, model, data, "never.npz") for model, data in (
     (keras.Sequential([layers.Dense(1)]), np.ones((2, 4))),
     (new, np.ones((2, 5))), (keras.Model(start, Draws()(start)), np.ones((2, 4))))]
@@ -143,16 +136,16 @@ for path in pathlib.Path(FOLDER).glob("*.npz"):
 print(json.dumps(found))
 """
 
-# Five optimizers in turn, and the losses of two steps that follow where it was saved.
+# An optimizer in turn, and the losses of two steps that follow where it was saved.
 SAVE = """
-from keras.optimizers import SGD, Adafactor, Adam, Lamb, RMSprop
-kinds = [Adam, RMSprop, SGD, Lamb, Adafactor]
+kinds = [getattr(keras.optimizers, kind) for kind in KINDS]
+Adam = keras.optimizers.Adam
 for number, (name, make) in enumerate(ordinary.MODELS.items()):
     if engine == "tensorflow" and name == "residual_channels_first":
         continue  # no gradient of such a convolution on a CPU
     model, x, y = make()
     without_chance(model)
-    kind = Adam if name in ("lora", "mixed_float16") else kinds[number % 5]
+    kind = Adam if name in ("lora", "mixed_float16") else kinds[number % len(kinds)]
     optimizer = kind(0.01, use_ema=number % 2 == 0)
     if name == "mixed_float16":
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
@@ -168,23 +161,30 @@ for number, (name, make) in enumerate(ordinary.MODELS.items()):
 print(0)
 """
 GO_ON = """
+import sys
+class NoTorch:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] == "torch":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, NoTorch())
+known = {kind: getattr(keras.optimizers, kind) for kind in KINDS}
 found = {}
 for path in sorted(pathlib.Path(FOLDER).glob("*.keras")):
-    model = keras.saving.load_model(path)
+    model = keras.saving.load_model(path, custom_objects=known)
     if path.stem.endswith("lora"):  # Keras skips its state, with a warning
-        assert "has made no step" in refusal(at_home, model)
+        assert int(model.optimizer.iterations) == 0
         continue
-    model = at_home(model)
     state = [float(keras.ops.sum(v)) for v in model.optimizer.variables]
     used = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    own = type(getattr(keras.optimizers, type(used).__name__)())
+    own = type(used) is getattr(keras.optimizers, type(used).__name__)
+    model.jit_compile = engine == "jax"
     _, x, y = ordinary.MODELS[path.stem.split()[1]]()
     without_chance(model)
     losses = None
     if not (engine == "tensorflow" and path.stem.endswith("channels_first")):
         losses = [np.ravel(model.train_on_batch(x, y)).tolist() for _ in range(2)]
         losses = sum(losses, [])
-    found[path.stem] = [state, losses, type(used) is own, model.jit_compile]
+    found[path.stem] = [state, losses, own]
 print(json.dumps(found))
 """
 
@@ -207,9 +207,6 @@ def test_what_cannot_be_done_is_refused_with_its_reason(engine):
         "has a cast to float16",
         "constant holds scale in 16 bits",
         "stores its weights in 16 bits",
-        "has no optimizer",
-        "has made no step",
-        "Own is not one of keras.optimizers",
     ]
     other = "KERAS_BACKEND=jax"
     drawing = "can't be written for JAX: Not equal"
@@ -233,13 +230,20 @@ def test_the_file_for_jax_predicts_without_keras(tmp_path):
 
 @pytest.mark.slow
 def test_training_goes_on_with_the_state_of_another_engine(tmp_path):
-    """Of 14 ordinary models with five optimizers, which a file for LoRA loses."""
-    folder = f"FOLDER = {str(tmp_path)!r}\n"
-    on("torch", folder + SETUP + SAVE)
+    """From PyTorch's file, without PyTorch; a file for LoRA loses the state.
+
+    Of the 14 ordinary models each has the next of these optimizers: the nine of which
+    Keras has a class for PyTorch, and two others. Attention has SGD: the gradient of
+    its keys' bias is all rounding, which most others scale up.
+    """
+    kinds = "Lion RMSprop Adamax Lamb Adafactor AdamW Adagrad SGD Nadam Adam Adadelta"
+    setup = f"KINDS = {kinds.split()}\nFOLDER = {str(tmp_path)!r}\n" + SETUP
+    on("torch", setup + SAVE)
     for engine in ("tensorflow", "jax"):
-        found = on(engine, folder + SETUP + GO_ON)
-        for name, (state, losses, own, compiled) in found.items():
+        found = on(engine, setup + GO_ON)
+        assert len(found) == 13
+        for name, (state, losses, own) in found.items():
             saved, then = json.loads((tmp_path / f"{name}.json").read_text())
             assert state == pytest.approx(saved, rel=1e-4, abs=1e-5), (engine, name)
             assert losses in (None, pytest.approx(then, rel=0.01)), (engine, name)
-            assert own and compiled in (engine == "jax", False)
+            assert own, (engine, name)

@@ -377,3 +377,94 @@ def test_the_chapter_shows_these_files():
     for cell in cells:
         for shown in re.findall(r"(?s)```python\n(.*?)```", cell.source):
             assert any(shown in text for text in ours.values()), shown
+
+
+@pytest.mark.slow
+def test_rank_0_alone_reports_while_the_loop_trains(tmp_path):
+    folder = unpacked("torch", tmp_path / "set", {"LOOK_EVERY = 1": "LOOK_EVERY = 5"})
+    codes, said = started("torch", folder)
+    assert codes == [0, 0], said
+    reports = [re.findall(r"(?m)^step (\d+): loss (\S+)$", out) for out, _ in said]
+    losses = json.loads(said[0][0].splitlines()[-1])
+    wanted = [(str(step), f"{losses[step - 1]:.4g}") for step in (5, 10)]
+    assert sorted(reports) == [[], wanted]
+
+
+FIT = """
+import json, checkpoint, problem
+model, optimizer, state = problem.network()
+steps, _ = checkpoint.load("checkpoint.npz", state)
+epochs, _ = checkpoint.load("fit.npz", state)
+model.compile(loss=problem.loss)
+rows = problem.order(0)[:problem.BATCH]
+print(json.dumps([steps, epochs, model.evaluate(*problem.examples(rows), verbose=0)]))
+"""
+
+
+@pytest.mark.slow
+def test_fit_on_two_hosts_validates_over_both_and_takes_callbacks(tmp_path):
+    folder = unpacked("jax", tmp_path / "set", {})
+    program = folder / "fit_jax.py"
+    text, mine = program.read_text(), '"callbacks": [keras.callbacks.EarlyStopping()]'
+    assert '"callbacks": []' in text
+    program.write_text(
+        text.replace('"callbacks": []', mine, 1).replace(
+            "import one_file", "import keras\nimport one_file"
+        )
+    )
+    codes, said = started("jax", folder, "fit_jax.py")
+    assert codes == [0, 0], said
+    found = [re.findall(r"val_loss: (\S+)", out) for out, _ in said]
+    assert [len(losses) for losses in found] == [3, 0]
+    steps, epochs, loss = json.loads(alone("jax", folder, FIT))
+    assert (steps, epochs) == (9, 3)
+    assert abs(float(found[0][-1]) - loss) < 1e-3
+
+
+EMA = {"momentum=0.9": "use_ema=True"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_averages_that_no_loop_would_use_are_refused(engine, tmp_path):
+    codes, told = started(engine, unpacked(engine, tmp_path / "set", EMA))
+    assert 0 not in codes and "use_ema: the loops" in told[0][1]
+
+
+STUBS = """
+srun() { echo "$EXPECTED_WORLD workers: srun $@"
+         [ -z "$LATE" ] || kill -USR1 $$;
+         until [ -e stop ] || [ -z "$LATE" ]; do command sleep 0.1; done
+         echo >> lives; [ "$(wc -l < lives)" -gt "$DEATHS" ]; }
+sleep() { :; }; python() { echo "python $@ on $JAX_PLATFORMS"; }
+scontrol() { echo "scontrol $@"; }
+source "$SLURM_SUBMIT_DIR/train_tasks.sbatch"
+"""
+
+
+@pytest.mark.parametrize(
+    "late, deaths, starts, end, code",
+    [
+        ("", 0, 1, ["python ../result.py on cpu"], 0),
+        ("", 3, 4, ["python ../result.py on cpu"], 0),
+        ("", 4, 4, [], 1),
+        ("yes", 0, 1, ["scontrol requeue 4711"], 0),
+    ],
+)
+def test_the_job_of_one_task_for_each_gpu(late, deaths, starts, end, code, tmp_path):
+    shutil.copy(HOSTS / "train_tasks.sbatch", tmp_path)
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    (tmp_path / "venv/bin/activate").touch()
+    text = (HOSTS / "train_tasks.sbatch").read_text()
+    asked = dict(re.findall(r"(?m)^#SBATCH --(\S+)=(\S+)$", text))
+    assert asked["ntasks-per-node"] == asked["gpus-per-node"]
+    told = {"LATE": late, "DEATHS": str(deaths), "HOME": str(tmp_path)}
+    told |= {"SLURM_JOB_ID": "4711", "SLURM_SUBMIT_DIR": str(tmp_path)}
+    told |= {"SLURM_JOB_NUM_NODES": asked["nodes"], "SLURM_CPUS_PER_TASK": "8"}
+    told |= {"SLURM_GPUS_ON_NODE": asked["gpus-per-node"]}
+    run = ["bash", "-c", STUBS]
+    how = {"env": os.environ | told, "timeout": 60, "text": True}
+    job = subprocess.run(run, stdout=subprocess.PIPE, **how)
+    started = ["8 workers: srun --kill-on-bad-exit=1 python ../jax_worker.py"] * starts
+    assert job.stdout.splitlines() == started + end
+    assert job.returncode == code
