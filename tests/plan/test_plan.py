@@ -290,7 +290,10 @@ def test_a_card_has_a_cell_for_each_model_with_the_numbers_of_the_file():
     case = planned("T4", "mlp", precision="mixed_float16")
     assert page.whole(page.size_of(case["memory"]["total"])) in row
     assert "tensor cores: left to cuBLAS" in row and row.count("<br>") == 1 + 2 * 3
-    assert "does not fit: " in page._cell({**case, "fits": False}, CARD)
+    for part, said in {0.6: "**", 0.7: "may fit: ", 1.1: "does not fit: "}.items():
+        memory = {**case["memory"], "total": int(part * CARD["limit"])}
+        cell = page._cell({**case, "memory": memory}, CARD)
+        assert cell.partition("</span>")[2].startswith(said)
 
 
 def test_attention_is_planned_as_the_page_says():
