@@ -11,7 +11,7 @@ ENGINES = ("tensorflow", "jax", "torch")
 FIXED = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
 
 
-def on(engine: str, source: str, timeout: float = 300, **variables: str) -> object:
+def on(engine: str, source: str, timeout: float = 800, **variables: str) -> object:
     """What a source, run beside the programs, printed last, read as JSON.
 
     Raises:
