@@ -178,7 +178,7 @@ def _cell(case: dict, card: dict) -> str:
         return f"{case['status']}: {case['why']}"
     part = share(case, card)
     words = f"{100 * part:.0f} %" if part <= 1 else f"{part:.2g} times the limit"
-    style = "" if part <= 1 else " over"
+    style = " over" if part > 1 else ""
     bar = f'<span class="share{style}" style="--share: {min(part, 1):.3f}"></span>'
     verdict = "does not fit: " if part > 1 else "may fit: " if part > 2 / 3 else ""
     memory = f"{verdict}**{whole(size_of(case['memory']['total']))}**, {words}"

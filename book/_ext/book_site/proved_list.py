@@ -46,6 +46,16 @@ def wrong_fields(entry: dict, required: set[str], optional: set[str]) -> str:
     return ", ".join(sorted(wrong))
 
 
+def claims_that_begin(begin: str, chapters: list[Chapter]) -> list[tuple]:
+    """The claims whose sentence begins so, each behind its chapter."""
+    return [
+        (chapter, claim)
+        for chapter in chapters
+        for claim in chapter.claims
+        if claim.sentence.startswith(begin)
+    ]
+
+
 class ProvedList(SphinxDirective):
     """Writes the lists where the directive stands; subclasses know their entries."""
 
@@ -67,12 +77,8 @@ class ProvedList(SphinxDirective):
         if wrong := wrong_fields(fields, required, cls.optional):
             raise UserError(f"{name}: not as the list wants it. Fix: mend {wrong}")
         if proved:
-            found = [
-                Proved(chapter, claim, fields)
-                for chapter in chapters
-                for claim in chapter.claims
-                if claim.sentence.startswith(fields["claim"])
-            ]
+            claims = claims_that_begin(fields["claim"], chapters)
+            found = [Proved(*claim, fields) for claim in claims]
         else:
             found = [
                 Proved(chapter, None, fields)

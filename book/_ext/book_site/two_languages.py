@@ -17,6 +17,7 @@ the language, `en` or `zh`, and read a list beside the page:
 What is wrong with a list stops the build and is named.
 """
 
+import functools
 import posixpath
 import re
 from pathlib import Path
@@ -29,15 +30,16 @@ from sphinx.util.docutils import SphinxDirective
 
 from book_site.chapter_pages import site_chapters
 from book_site.markup import link, section
+from book_site.programs_page import ENGINES
+from book_site.proved_list import claims_that_begin
 from tools.model import chapters
 
 FENCE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 MAGIC = re.compile(r"(%%(\w+) ?(.*))\n")
-NAMES = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
-NAMES["openvino"] = "OpenVINO"
+NAMES = {**ENGINES, "openvino": "OpenVINO"}
 WORDS = {
     "any": {"en": "on any engine", "zh": "任何后端"},
-    "chapter": {"en": "Why, and what breaks: chapter", "zh": "原理与常见错误:第"},
+    "chapter": {"en": "Why, and what breaks: chapter", "zh": "原理与常见错误：第"},
     "wrong": {"en": "When it is wrong", "zh": "何时不适用"},
     "claim": {"en": "claim", "zh": "断言"},
     "here": {"en": "this paragraph", "zh": "此段"},
@@ -138,6 +140,11 @@ class Articles(TwoLanguages):
 
     name_of_list = "five-articles"
 
+    def run(self) -> list[nodes.Node]:
+        """A page that many lines lead to is read once."""
+        self.anchors = functools.cache(self.anchors_of)
+        return super().run()
+
     def entry(self, number: int, fields: dict) -> nodes.Node:
         """An article and its lines."""
         found = section(self, f"article-{number}", fields["title"])
@@ -164,23 +171,26 @@ class Articles(TwoLanguages):
     def shown_by(self, row: dict) -> nodes.Node:
         """The link to what shows a line: a claim, a paragraph, a documentation."""
         if "claim" in row:
-            claims = [claim for chapter in self.chapters for claim in chapter.claims]
-            begin = row["claim"]
-            claim = self.one([x for x in claims if x.sentence.startswith(begin)], begin)
+            found = claims_that_begin(row["claim"], self.chapters)
+            _, claim = self.one(found, row["claim"])
             text = f"{self.say('claim')} {claim.label}"
             return link(claim.anchor, text, self.env.docname, "proved-claim")
         if "source" in row:
             return nodes.reference("", self.say("source"), refuri=row["source"])
         name, _, anchor = row["see"].partition("#")
+        if anchor and anchor not in self.anchors(name):
+            raise self.error(f"{self.name_of_list}.yml: no heading {row['see']}")
+        return nodes.reference("", self.say("here"), refuri=self.page(name, anchor))
+
+    def anchors_of(self, name: str) -> set[str]:
+        """The anchors of a page's headings."""
         place = Path(self.env.srcdir, name)
         path = next(filter(Path.exists, map(place.with_suffix, (".md", ".ipynb"))))
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".ipynb":
             text = "\n".join(cell.source for cell in chapters.read(path).cells)
         headings = re.findall(r"^#+ (.+)", text, re.MULTILINE)
-        if anchor:
-            self.one([x for x in {*headings} if nodes.make_id(x) == anchor], row["see"])
-        return nodes.reference("", self.say("here"), refuri=self.page(name, anchor))
+        return {nodes.make_id(heading) for heading in headings}
 
 
 def name_language(
