@@ -19,6 +19,8 @@ from grading.assignment import Assignment
 from grading.author import masters, questions
 from grading.parallel import ENDS
 from grading.reports import marking, marks, pages, roster
+from grading.reports.scores import Standing
+from grading.submissions import Person, Submission
 from tools import machine
 from tools.model import files
 from tools.model.chapters import ROOT
@@ -117,9 +119,7 @@ def grade(options: argparse.Namespace) -> int:
     kept = out / roster.FILE  # of the run before
     table = options.roster or (kept if kept.exists() else None)
     people = roster.read(table) if table else None
-    found = submissions.find(options.submissions, path.stem)
-    batch.check_same_class(out, found)
-    found, lines = roster.settle(found, people, path.stem)
+    found, lines = settled(options, path.stem, out, people)
     for line in lines:
         progress(line)
     counting = [one for one in found if not one.instead]
@@ -151,13 +151,26 @@ def grade(options: argparse.Namespace) -> int:
     for name in batch.remove_stale(out, counting):
         progress(f"{name}: no longer there, its results are removed")
     chosen = pages.Options(people, not options.no_extras, options.reveal)
-    report(out, pages.write(out, found, all_graded, assignment, chosen), assignment)
+    report(out, *pages.write(out, found, all_graded, assignment, chosen), assignment)
     return 0
 
 
-def report(out: Path, written: tuple, assignment: Assignment) -> None:
+def settled(
+    options: argparse.Namespace,
+    assignment: str,
+    out: Path,
+    people: list[Person] | None,
+) -> tuple[list[Submission], list[str]]:
+    """What was handed in, with what counts, and a line for what is to be looked at."""
+    found = submissions.find(options.submissions, assignment)
+    batch.check_same_class(out, found)
+    return roster.settle(found, people, assignment)
+
+
+def report(
+    out: Path, standings: list[Standing], lines: list[str], assignment: Assignment
+) -> None:
     """Say what is to be looked at, and where the reports lie."""
-    standings, lines = written
     for line in lines:
         progress(line)
     counted = [one for one in standings if one.graded and one.counts]
@@ -241,11 +254,10 @@ def mark(options: argparse.Namespace) -> int:
     """Serve the page to mark on until Ctrl-C."""
     path = masters.find_master(options.assignment)
     out = results(options, path.stem)
-    found = submissions.find(options.submissions, path.stem)
-    batch.check_same_class(out, found)
     kept = out / roster.FILE
     people = roster.read(kept) if kept.exists() else None
-    found = [x for x in roster.settle(found, people, path.stem)[0] if not x.instead]
+    found, _ = settled(options, path.stem, out, people)
+    found = [one for one in found if not one.instead]
     out.mkdir(parents=True, exist_ok=True)
     server, address = marking.server(marking.Marking(found, masters.build(path), out))
     print(f"mark at {address} (Ctrl-C when you are done)", flush=True)

@@ -11,15 +11,11 @@ import re
 import stat
 import unicodedata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from grading import text, written
 from grading.assignment import Assignment
 from grading.runner import Cell
 from tools.model.errors import UserError
-
-if TYPE_CHECKING:
-    from grading.reports.roster import Person
 
 MAX_FILE = 30 * 2**20  # bytes of a notebook; pictures in its outputs count
 MAX_CELL = 2**20  # characters of a code cell
@@ -39,6 +35,18 @@ NUMBERED = re.compile(r"Assignment \d+")  # how the book's own titles begin
 
 class Unreadable(Exception):
     """What a file holds can't be read; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Person:
+    """Somebody who takes the course."""
+
+    number: str
+    name: str
+    mail: str
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.number, self.name, self.mail)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,10 +18,9 @@ from grading.assignment import Assignment
 from grading.batch import Graded
 from grading.reports import marks, roster, scores, table
 from grading.reports.marks import Marks
-from grading.reports.roster import Person
 from grading.reports.scores import Standing
 from grading.runner import QuestionResult
-from grading.submissions import ENDING, Submission
+from grading.submissions import ENDING, Person, Submission
 from tools.model import files
 
 TEMPLATES = jinja2.Environment(
@@ -273,8 +272,8 @@ def write(
     lines += attempt(
         out / "gradebook.csv", lambda: gradebook(standings, options.people)
     )
-    path_of_pages = out / "feedback.zip"
-    lines += attempt(path_of_pages, lambda: pack(path_of_pages, standings))
+    zipped = out / "feedback.zip"
+    lines += attempt(zipped, functools.partial(pack, zipped, standings))
     if any(question.manual for question in assignment.questions):
         lines += attempt(path, lambda: marks.dumps(assignment, answers, given))
     page = out / "summary.html"

@@ -10,24 +10,12 @@ from pathlib import Path
 
 from grading import text
 from grading.reports import table
-from grading.submissions import ENDING, Submission
+from grading.submissions import ENDING, Person, Submission
 from tools.model.errors import UserError
 
 COLUMNS = ("number", "name", "mail")
 FILE = "roster.csv"  # the copy that is kept beside the results
 WORD = re.compile(r"[^\W_]+")
-
-
-@dataclasses.dataclass(frozen=True)
-class Person:
-    """Somebody who takes the course."""
-
-    number: str
-    name: str
-    mail: str
-
-    def __str__(self) -> str:
-        return " ".join(filter(None, (self.number, self.name, self.mail)))
 
 
 def read(path: Path) -> list[Person]:
@@ -72,9 +60,7 @@ def settle(
         The files with what was settled, and a line for each that is nobody's or does
         not count.
     """
-    whose, lines = match(submissions, people or [], assignment)
-    if people is None:
-        lines = []
+    whose, lines = match(submissions, people, assignment) if people else ({}, [])
     theirs: dict[object, list[Submission]] = {}
     for file in submissions:
         folder = str(Path(file.place).parent)

@@ -7,9 +7,8 @@ import dataclasses
 from grading.assignment import Assignment
 from grading.batch import Graded
 from grading.reports.marks import Mark, Marks
-from grading.reports.roster import Person
 from grading.runner import QuestionResult
-from grading.submissions import Submission
+from grading.submissions import Person, Submission
 
 EXTRAS = 1 / 5  # of the core's points, which extras can make up for at most
 NOTHING = "nothing was handed in"
