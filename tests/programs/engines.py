@@ -5,9 +5,14 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tools.model.chapters import ROOT
 
 ENGINES = ("tensorflow", "jax", "torch")
+SLOW = pytest.mark.slow
+# JAX, which starts soonest, is tried in each run; the others where there is time.
+JAX_FIRST = ["jax", *(pytest.param(one, marks=SLOW) for one in ENGINES[::2])]
 FIXED = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
 
 

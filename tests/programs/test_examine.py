@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from tests.programs.engines import ENGINES, on
+from tests.programs.engines import ENGINES, SLOW, on
 
-slow = pytest.mark.slow
-OTHERS_SLOWER = [pytest.param(each, marks=slow) for each in ENGINES[:2]] + ["torch"]
+OTHERS_SLOWER = [pytest.param(each, marks=SLOW) for each in ENGINES[:2]] + ["torch"]
 START = """
 import json, sys, warnings
 warnings.simplefilter("ignore")

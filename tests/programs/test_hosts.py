@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.programs.engines import ENGINES, FIXED
+from tests.programs.engines import ENGINES, FIXED, JAX_FIRST
 from tools.model import chapters
 
 HOSTS = chapters.ROOT / "programs" / "hosts"
@@ -333,7 +333,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path, monkeypatch):
         checkpoint.load(path, [None] * 3)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", JAX_FIRST)
 def test_sixteen_bits_come_back(engine, tmp_path):
     text = """
 import checkpoint, json, keras, numpy as np

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.programs.engines import ENGINES, on
+from tests.programs.engines import ENGINES, JAX_FIRST, on
 
 # The real peak of Keras's own step at 32 rows, which the ledger did not run.
 REAL = """
@@ -163,9 +163,7 @@ print(json.dumps([same, kinds["optimizer"] == state, said]))
 """
 
 
-@pytest.mark.parametrize(
-    "engine", ["jax", *(pytest.param(x, marks=pytest.mark.slow) for x in ENGINES[::2])]
-)
+@pytest.mark.parametrize("engine", JAX_FIRST)
 def test_a_trained_model_stays_as_it_was_and_what_does_not_fit_is_refused(engine):
     same, optimizer, said = on(engine, UNCHANGED)
     assert same and optimizer

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from snippets.compiler_wheels import compiler_variables, compiler_wheels
-from tests.programs.engines import on
+from tests.programs.engines import SLOW, on
 from tools.model.chapters import ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -66,6 +66,7 @@ print(json.dumps(answers))
     assert len(forms) == 4 and len(set(forms)) == 1
 
 
+@pytest.mark.slow
 def test_eight_cards_hold_an_eighth_of_what_can_be_divided():
     rest = """
 model, x, y = ordinary.residual(rows=16)
@@ -88,6 +89,10 @@ model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(4)])
 model.compile("adam", "mse")
 batch = np.zeros((16, 6)), np.zeros((16, 4))
 """
+UNCOMPILED, WRONG = (
+    MODEL.replace("model.compile", "#"),
+    MODEL.replace("(16, 6)", "(16, 7)"),
+)
 
 
 @pytest.fixture
@@ -120,11 +125,11 @@ def test_the_command_says_for_each_card_whether_the_step_fits(command):
     [
         (None, [], "there is no file mine.py"),
         ("x = 1", [], "defines no `model` that is a Keras model and compiled"),
-        (MODEL.replace("model.compile", "#"), [], "no `model` that is a Keras model"),
+        pytest.param(UNCOMPILED, [], "no `model` that is a Keras model", marks=SLOW),
         (MODEL.replace("batch", "data"), [], "defines no `batch`, a tuple"),
-        (MODEL.replace("(16, 6)", "(16, 7)"), [], "does not take a batch of (16, 7)"),
-        (MODEL.replace("(16, 6)", "(16, 7)"), ["--predict"], "take a batch of (16, 7)"),
-        (MODEL, ["--cards", "5"], "a batch of 16 rows can't be shared by 5 cards"),
+        (WRONG, [], "does not take a batch of (16, 7)"),
+        pytest.param(WRONG, ["--predict"], "take a batch of (16, 7)", marks=SLOW),
+        pytest.param(MODEL, ["--cards", "5"], "can't be shared by 5 cards", marks=SLOW),
     ],
 )
 def test_bad_input_is_told_in_a_sentence(command, source, words, said):

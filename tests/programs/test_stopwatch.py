@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.programs.engines import ENGINES, on
+from tests.programs.engines import JAX_FIRST, on
 
 SOURCE = """
 import json, time, keras, numpy as np, stopwatch
@@ -67,7 +67,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", JAX_FIRST)
 def test_steps_of_a_known_length_are_timed(engine):
     found = on(engine, SOURCE)
     epoch, step, rate = found["slow"]

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from tests.programs.engines import ENGINES, on
+from tests.programs.engines import ENGINES, JAX_FIRST, on
 
 START = """
 import json, keras, numpy as np, ordinary, verdict
@@ -112,7 +112,7 @@ print(json.dumps([verdict.verdict(table, words), verdict.count(table, same)[1]])
 """
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", JAX_FIRST)
 def test_of_a_table_only_the_rows_that_can_be_read_count(engine):
     (flop, data, floor, *_, gain, _), one_row = on(engine, START + SMALL)
     outputs = 4 * (64 * 200 * 4 + 256 * 4 + 4)
@@ -156,7 +156,7 @@ print(json.dumps(said))
 """
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", JAX_FIRST)
 def test_what_cannot_be_counted_is_refused_by_name(engine):
     wide, shape, kind, mapping, whole, loop, hidden = on(engine, START + REFUSALS)
     if engine == "tensorflow":  # the others multiply in float32 here

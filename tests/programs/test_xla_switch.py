@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.programs.engines import ENGINES, on
+from tests.programs.engines import ENGINES, SLOW, on
 
 SETUP = """
 import contextlib, functools, json, logging, os, pathlib, warnings
@@ -143,10 +143,10 @@ def test_a_compiler_gets_programs_where_the_report_says_on(engine, tmp_path):
 @pytest.mark.parametrize(
     ("engine", "variables"),
     [
-        ("tensorflow", {}),
         ("jax", {"JAX_DISABLE_JIT": "1"}),
-        ("torch", {"TORCHDYNAMO_DISABLE": "1"}),
-        ("torch", {"TORCH_COMPILE_DISABLE": "1"}),
+        pytest.param("tensorflow", {}, marks=SLOW),
+        pytest.param("torch", {"TORCHDYNAMO_DISABLE": "1"}, marks=SLOW),
+        pytest.param("torch", {"TORCH_COMPILE_DISABLE": "1"}, marks=SLOW),
     ],
 )
 def test_what_overrules_keras_without_a_word_is_told(engine, variables, tmp_path):
