@@ -135,11 +135,11 @@ assignments: ## make the students' notebooks from assignments/masters
 	@$(RUN) grading assign
 
 grade: ## grade a folder of notebooks: SUBMISSIONS=folder ASSIGNMENT=2 [ARGS=--help]
-mark: ## open the page to mark written answers on: SUBMISSIONS=folder ASSIGNMENT=2
+mark: ## open the page to mark written answers on: SUBMISSIONS=folder ASSIGNMENT=2 [ANONYMOUS=1]
 grade mark:
 	@test -n "$(if $(and $(SUBMISSIONS),$(ASSIGNMENT))$(ARGS),yes)" || { echo "error: of what? Fix: make $@ SUBMISSIONS=folder ASSIGNMENT=1" >&2; exit 1; }
 	@$(INSTALL) all
-	@exec $(RUN) grading $@ $(if $(SUBMISSIONS),"$$SUBMISSIONS") $(if $(ASSIGNMENT),'$(ASSIGNMENT)') $(ARGS)
+	@exec $(RUN) grading $@ $(if $(SUBMISSIONS),"$$SUBMISSIONS") $(if $(ASSIGNMENT),'$(ASSIGNMENT)') $(if $(ANONYMOUS),--anonymous) $(ARGS)
 
 constraints: ## put the newest versions into constraints/latest.txt
 	@$(INSTALL) book

@@ -20,6 +20,7 @@ from grading.session import Session
 LONG = 200  # characters of a text that is no value, but a program
 PROGRAM = "a program"
 TELLING = 600  # characters of a call that somebody can read
+TOOLS = ("get_ipython(", "tempfile.", "Path(")  # a check's own machinery in the worker
 
 SHORT = reprlib.Repr()
 SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 8
@@ -72,9 +73,11 @@ class Remote(protocol.Handle):
         """Call the object in the worker."""
         values = {"target": self, "arguments": list(arguments), "named": named}
         path = call_text(self._path, arguments, named)
-        self._answers.last = path
+        told = not path.startswith(TOOLS)
+        self._answers.last = path if told else self._answers.last
         answer = self._answers.ask({"do": "call"}, values, path)
-        self._answers.last = f"{path}, which gave {short(answer)}"
+        if told:
+            self._answers.last = f"{path}, which gave {short(answer)}"
         return answer
 
     def __getattr__(self, name: str):

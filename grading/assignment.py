@@ -38,11 +38,6 @@ class Assignment:
     public_tests: dict[str, str]  # the same without the hidden tests
 
     @property
-    def file_name(self) -> str:
-        """The student notebook's file name."""
-        return f"{self.name}.ipynb"
-
-    @property
     def core(self) -> list[Question]:
         """The questions that everybody answers."""
         return [one for one in self.questions if not one.extra]

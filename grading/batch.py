@@ -30,7 +30,6 @@ class Graded:
     submission: Submission
     result: Result
     answers: dict[str, str]  # to the questions that a person grades
-    fresh: bool  # graded now, not on an earlier run
 
 
 def folder(out: Path, submission: Submission) -> Path:
@@ -46,17 +45,12 @@ def versions() -> list[str]:
 
 
 def key(digest: str, assignment: Assignment, settings: dict) -> str:
-    """What a result depends on: if none of it changed, the result is still good.
-
-    Args:
-        digest: of the submission's file.
-        assignment: gives the tests.
-        settings: the limits, the seed and the versions of packages.
-    """
+    """What a result depends on: if none of it changed, the result is still good."""
     parts = hashlib.sha256(digest.encode())
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         parts.update(path.read_bytes())
     data = {**assignment.tests, **settings}
+    data["questions"] = [dataclasses.asdict(one) for one in assignment.questions]
     parts.update(json.dumps(data, sort_keys=True).encode())
     return parts.hexdigest()
 
@@ -70,16 +64,7 @@ def grade_all(
     jobs: int,
     progress: Callable[[str], None],
 ) -> list[Graded]:
-    """Grade what is new or has changed.
-
-    Args:
-        handed_in: the submissions.
-        assignment: what they answer.
-        out: the folder of results; what an earlier run left there is used again.
-        limits: what a submission may use.
-        seed: the secret of the hidden inputs.
-        jobs: how many to grade at the same time; the cores are shared out.
-        progress: called with a line after each submission.
+    """Grade what is new or has changed, and say a line of progress about each.
 
     Returns:
         One Graded for each submission, in their order.
@@ -101,6 +86,7 @@ def grade_all(
     settings["versions"] = versions()
     done: dict[Submission, Graded] = {}
     todo: list[tuple[Submission, Content, str]] = []
+    before = 0
     for submission in handed_in:
         problem = submission.problem
         content = (
@@ -109,24 +95,22 @@ def grade_all(
             else submissions.read(submission.path, assignment)
         )
         wanted = key(content.digest, assignment, settings)
-        result = _earlier(_record(folder(out, submission) / GRADED), wanted)
-        fresh = result is None
-        if fresh and content.problem:
+        result = _earlier(folder(out, submission) / GRADED, wanted)
+        before += result is not None
+        if result is None and content.problem:
             result = runner.empty_result(assignment, content.problem)
             say(f"{submission.student}: {content.problem}")
+            _keep(out, submission, wanted, result, say)
         if result is None:
             todo.append((submission, content, wanted))
-            continue
-        if fresh:
-            _keep(out, submission, wanted, result, say)
-        done[submission] = Graded(submission, result, content.answers, fresh)
-    before = sum(not graded.fresh for graded in done.values())
+        else:
+            done[submission] = Graded(submission, result, content.answers)
     say(f"{before} graded before, {len(todo)} to grade")
     notebooks = [content.cells for _, content, _ in todo]
     results = parallel.grade(notebooks, assignment, limits, seed, jobs)
     for number, (index, result) in enumerate(results, start=1):
         submission, content, wanted = todo[index]
-        done[submission] = Graded(submission, result, content.answers, True)
+        done[submission] = Graded(submission, result, content.answers)
         again = "" if result.failed else wanted  # no key is that of a good result
         _keep(out, submission, again, result, say)
         problem = f"  {result.problem}" if result.problem else ""
@@ -134,10 +118,6 @@ def grade_all(
             f"[{number}/{len(todo)}] {submission.student}: {result.score:g} points, "
             f"{result.seconds:.1f} s{problem}"
         )
-    extras = {question.name for question in assignment.extras}
-    for graded in done.values():  # maybe of an earlier run, when others were extras
-        for question in graded.result.questions:
-            question.extra = question.name in extras
     return [done[submission] for submission in handed_in]
 
 
@@ -161,20 +141,12 @@ def _keep(
         )
 
 
-def _record(path: Path) -> dict:
-    """What an earlier run kept; nothing if it can't be read."""
+def _earlier(path: Path, wanted: str) -> Result | None:
+    """The result that an earlier run kept, if it can be read and is still good."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
-
-
-def _earlier(record: dict, wanted: str) -> Result | None:
-    """The result of an earlier run, if it is still good."""
-    try:
+        record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         return Result.from_json(record["result"]) if record["key"] == wanted else None
-    except (KeyError, TypeError):
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return None
 
 

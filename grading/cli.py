@@ -116,10 +116,7 @@ def grade(options: argparse.Namespace) -> int:
         raise UserError(f"--jobs {options.jobs}: at least one is needed.")
     path = masters.find_master(options.assignment)
     out = results(options, path.stem)
-    kept = out / roster.FILE  # of the run before
-    table = options.roster or (kept if kept.exists() else None)
-    people = roster.read(table) if table else None
-    found, lines = settled(options, path.stem, out, people)
+    found, lines, people = settled(options, path.stem, out)
     for line in lines:
         progress(line)
     counting = [one for one in found if not one.instead]
@@ -128,6 +125,7 @@ def grade(options: argparse.Namespace) -> int:
     probe.check()
     assignment = masters.build(path)
     out.mkdir(parents=True, exist_ok=True)
+    kept = out / roster.FILE
     if options.roster and not (kept.exists() and kept.samefile(options.roster)):
         shutil.copyfile(options.roster, kept)
     marks.read(out / marks.FILE, assignment)  # if broken, say so before
@@ -156,15 +154,15 @@ def grade(options: argparse.Namespace) -> int:
 
 
 def settled(
-    options: argparse.Namespace,
-    assignment: str,
-    out: Path,
-    people: list[Person] | None,
-) -> tuple[list[Submission], list[str]]:
-    """What was handed in, with what counts, and a line for what is to be looked at."""
+    options: argparse.Namespace, assignment: str, out: Path
+) -> tuple[list[Submission], list[str], list[Person] | None]:
+    """What was handed in, lines for what is to be looked at, and the roster if any."""
+    kept = out / roster.FILE  # of the run before
+    table = options.roster or (kept if kept.exists() else None)
+    people = roster.read(table) if table else None
     found = submissions.find(options.submissions, assignment)
     batch.check_same_class(out, found)
-    return roster.settle(found, people, assignment)
+    return *roster.settle(found, people, assignment), people
 
 
 def report(
@@ -247,19 +245,20 @@ def add_mark(commands) -> None:
     parser.add_argument(
         "--no-browser", action="store_true", help="only print the page's address"
     )
-    parser.set_defaults(run=mark)
+    parser.add_argument(
+        "--anonymous", action="store_true", help="name nobody on the page"
+    )
+    parser.set_defaults(run=mark, roster=None)
 
 
 def mark(options: argparse.Namespace) -> int:
     """Serve the page to mark on until Ctrl-C."""
     path = masters.find_master(options.assignment)
     out = results(options, path.stem)
-    kept = out / roster.FILE
-    people = roster.read(kept) if kept.exists() else None
-    found, _ = settled(options, path.stem, out, people)
-    found = [one for one in found if not one.instead]
+    found = [one for one in settled(options, path.stem, out)[0] if not one.instead]
     out.mkdir(parents=True, exist_ok=True)
-    server, address = marking.server(marking.Marking(found, masters.build(path), out))
+    answers = marking.Marking(found, masters.build(path), out, options.anonymous)
+    server, address = marking.server(answers)
     print(f"mark at {address} (Ctrl-C when you are done)", flush=True)
     if not options.no_browser:
         webbrowser.open(address)
@@ -288,9 +287,10 @@ def assign(options: argparse.Namespace) -> int:
     named = [masters.find_master(name) for name in options.masters]
     for path in named or masters.master_paths():
         assignment = masters.build(path)
-        write(options.to / assignment.file_name, assignment.student)
+        file = f"{assignment.name}.ipynb"
+        write(options.to / file, assignment.student)
         if options.solutions:
-            write(options.solutions / assignment.file_name, assignment.solution)
+            write(options.solutions / file, assignment.solution)
     if not named and options.to == ASSIGNMENTS:
         questions.write_tables()
     return 0

@@ -28,15 +28,7 @@ def grade(
     seed: str,
     jobs: int,
 ) -> Iterator[tuple[int, Result]]:
-    """Grade, and yield the index and the result of each as it is done.
-
-    Args:
-        notebooks: the cells of each submission.
-        assignment: what they answer.
-        limits: what each may use.
-        seed: the secret of the hidden inputs.
-        jobs: how many to grade at the same time; the cores are shared out.
-    """
+    """Grade so many at a time, and yield the index and the result of each when done."""
     cores = sorted(os.sched_getaffinity(0))
     jobs = max(1, min(jobs, len(notebooks), len(cores)))
     waiting = list(range(len(notebooks)))[::-1]

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import os
+import re
 import time
 
 from grading import apart, sandbox, text
@@ -38,8 +39,6 @@ class CellResult:
     number: int
     start: str  # its first line
     error: str = ""  # what it raised, or why the worker was lost in it
-    printed: str = ""  # the start of what it printed
-    seconds: float = 0.0
 
 
 @dataclasses.dataclass
@@ -51,7 +50,6 @@ class TestResult:
     points: float
     passed: bool
     message: str = ""
-    seconds: float = 0.0
     kind: str = "wrong"  # or "slow", or "lost" with the worker; empty if it passed
     limit: str = ""  # what it broke, if it was slow: "a call may take 30 s"
     prediction: bool = False  # it asks for a prediction, and has no right answer
@@ -160,13 +158,7 @@ class Outcome:
 
 
 class Grading:
-    """The grading of one submission.
-
-    Args:
-        assignment: what it answers.
-        cells: its code cells, in order.
-        limits: what it may use.
-    """
+    """The grading of one submission, whose code cells are run in order."""
 
     def __init__(
         self, assignment: Assignment, cells: list[Cell], limits: sandbox.Limits
@@ -281,7 +273,6 @@ class Grading:
         """Run a cell; whether the worker is still there."""
         if self.sealed:
             report = dataclasses.replace(report)  # nobody reads it
-        start = time.monotonic()
         seconds = self._cell_seconds(cell.number)
         if seconds <= 0:
             self.skipped.add(cell.number)
@@ -289,7 +280,6 @@ class Grading:
             return True
         try:
             error = self.session.run(cell.source, seconds)
-            report.printed = self.session.printed.decode(errors="replace")
             if self.lost_in_tests:
                 self.session.pause(PAUSE)
         except WorkerLost as lost:
@@ -299,8 +289,6 @@ class Grading:
             self.workers_lost += not lost.slow
             report.error = f"the worker was lost: {lost}"
             return False
-        finally:
-            report.seconds = time.monotonic() - start
         self.ended.add(cell.number)
         report.error = f"{error['type']}: {error['message']}" if error else ""
         return True
@@ -328,7 +316,6 @@ class Grading:
         Where a call ran out of time, no other test of the question is tried: a loop
         without an end costs its own question, and not the time of the others.
         """
-        start = time.monotonic()
         self.sealed = self.sealed or report.hidden
         outcome = self.test(case)
         if outcome.lost and outcome.kind != "slow" and self.lost_in_tests < 2:
@@ -339,7 +326,6 @@ class Grading:
         report.message, report.kind = outcome.message, outcome.kind
         report.limit = outcome.limit
         report.passed = not outcome.kind
-        report.seconds = time.monotonic() - start
 
     def _give_up(self, error: WorkerLost) -> None:
         """Say why grading stopped, and of each test that is left why it did not run."""
@@ -402,7 +388,7 @@ class Grading:
         except RemoteError as error:
             message, kind = f"your code raised {error}", "wrong"
         except KeyError as error:
-            message = f"there is no {error} in the notebook, or a key is missing"
+            message = f"there is no {error} in the notebook{self._left_out(error)}"
             kind = "wrong"
         except NotPlainData as error:
             message, kind = str(error), "wrong"
@@ -418,6 +404,15 @@ class Grading:
         if kind and case.hidden and answers.last_call:
             message = f"{message}\nIts last call: {answers.last_call}."
         return Outcome(message, kind, limit, self.session.lost, self.session.number)
+
+    def _left_out(self, missing: KeyError) -> str:
+        """Which cell that would have defined a name was left out, if one was."""
+        name = re.escape(str(missing).strip("'"))
+        defines = re.compile(rf"(?m)^(def|class) {name}\b|^{name} *[:=,]")
+        for cell in self.cells:
+            if cell.number in self.skipped and defines.search(cell.source):
+                return f": cell {cell.number}, which defines it, was left out"
+        return ", or a key is missing"
 
     def _start(self, started: list[Session]) -> Session:
         """A worker for one test, in which all cells have run that can run.

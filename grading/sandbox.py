@@ -44,9 +44,6 @@ ETC += ("ssl/certs", "ssl/openssl.cnf")  # not ssl/private
 TOLD = ("cmdline", "key-users", "keys", "locks")  # files of /proc that tell too much
 IN_MEMORY = ("/tmp", "/dev/shm")  # the folders that can be written
 NOT_SHOWN = ("pip.conf", ".netrc")  # files of a Python that may hold a password
-HOW_TO_GET_ONE = (
-    "Fix: install bubblewrap 0.8 or later (Debian, Ubuntu: apt-get install bubblewrap)."
-)
 
 
 class NoSandbox(UserError):
@@ -127,8 +124,8 @@ def find() -> str:
     path = shutil.which("bwrap")
     if path is None:
         raise NoSandbox(
-            "bubblewrap is not installed, so no student's code is run. "
-            f"{HOW_TO_GET_ONE}"
+            "bubblewrap is not installed, so no student's code is run. Fix: install "
+            "bubblewrap 0.8 or later (Debian, Ubuntu: apt-get install bubblewrap)."
         )
     return path
 
@@ -168,11 +165,7 @@ def bounded(limits: Limits) -> list[str]:
 
 
 class Sandbox:
-    """A program in the sandbox, held still while nothing is asked of it.
-
-    Args:
-        limits: what it may use.
-    """
+    """A program in the sandbox, held still while nothing is asked of it."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -181,13 +174,7 @@ class Sandbox:
         self.reason = ""  # why the supervisor ended it
 
     def start(self, program: list[str], descriptors: list[int], output: int) -> None:
-        """Start it.
-
-        Args:
-            program: its path inside, and its arguments.
-            descriptors: the numbers that it gets as they are.
-            output: where it prints.
-        """
+        """Start it; it gets the numbers of the descriptors as they are."""
         bwrap = find()
         self.control, inside = socket.socketpair()
         with contextlib.ExitStack() as stack:

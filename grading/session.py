@@ -17,7 +17,7 @@ from grading.inside.protocol import ProtocolError
 CHUNK = 2**20  # bytes read at a time
 START_SECONDS = 60
 WAITS = (0.2, 1.0, 3.0, 6.0)  # seconds between two tries to start a worker
-SHOWN = 4000  # bytes of what a cell prints that a report may show
+SHOWN = 4000  # bytes of what a request prints that are looked at
 MAX_REPORT = 64 * 2**10  # bytes of what the worker may say of a cell that has run
 UNASKED = "it broke the protocol: it spoke without being asked"
 
@@ -45,20 +45,12 @@ class Session:
     It is held still except while it answers: nothing in it runs while a test computes,
     or measures, on its own. After a WorkerLost the session can only be closed.
 
-    Args:
-        limits: what the submission may use.
-        place: makes the place where the worker runs, apart from the grader.
-
     Raises:
         OSError: it did not start. No student's code has run, so this is no student's
             fault.
     """
 
-    def __init__(
-        self,
-        limits: sandbox.Limits,
-        place: Callable[..., sandbox.Sandbox] = sandbox.Sandbox,
-    ) -> None:
+    def __init__(self, limits: sandbox.Limits) -> None:
         self.number = 0
         self.lost = False  # after a WorkerLost
         self.functions: dict[int, Callable] = {}  # that a test has sent, by number
@@ -69,7 +61,7 @@ class Session:
         self.output = os.memfd_create("output")
         fcntl.fcntl(self.output, fcntl.F_SETFL, os.O_APPEND)
         self.pipe, inside = socket.socketpair()
-        self.place = place(limits)
+        self.place = sandbox.Sandbox(limits)
         program = [sys.executable, "-X", "utf8", f"{sandbox.INSIDE}/worker.py"]
         try:
             with inside:
@@ -276,9 +268,6 @@ def open_session(limits: sandbox.Limits) -> Session:
 
     The many processes of a worker that was just ended may still be on their way out,
     and the kernel has none left for another sandbox.
-
-    Args:
-        limits: what the submission may use.
 
     Raises:
         OSError: none did start, which is nobody's fault.

@@ -19,6 +19,7 @@ import yaml
 from grading import written
 from grading.assignment import Assignment, Question
 from tools.model import chapters
+from tools.model.chapters import ROOT
 from tools.model.errors import UserError
 
 KEYS = ("minutes", "chapters", "extra")
@@ -35,18 +36,13 @@ def begins(master: nbformat.NotebookNode) -> Iterator[tuple[Cell, Cell]]:
             yield cell, text
 
 
-def read(path: Path, master: nbformat.NotebookNode, root: Path) -> list[Question]:
-    """The questions of a master, in order.
-
-    Args:
-        path: the master, for messages.
-        master: what it holds.
-        root: the repository's folder, which has the chapters.
+def read(path: Path, master: nbformat.NotebookNode) -> list[Question]:
+    """The questions that a master holds, in order.
 
     Raises:
         UserError: what it says of a question can't be.
     """
-    known = [chapters.chapter_number(each) for each in chapters.chapter_paths(root)]
+    known = [chapters.chapter_number(each) for each in chapters.chapter_paths(ROOT)]
     questions: list[Question] = []
     for cell, text in begins(master):
         try:
@@ -132,8 +128,8 @@ def summary(assignment: Assignment) -> str:
         f"*The core: {kind} {listed([number(one.name) for one in core])}, "
         f"{size(core)}. The others are extras, {size(extras)} in all: choose what "
         "you like. Their points make up for points that checks take in the core, for "
-        "at most a fifth of it, and never for points given by hand; your teacher can "
-        f"leave them out. Nobody gets more than {most}. {ESTIMATES}*"
+        "at most a fifth of it, rounded up, and never for points given by hand; your "
+        f"teacher can leave them out. Nobody gets more than {most}. {ESTIMATES}*"
     )
 
 

@@ -29,6 +29,7 @@ from tools.model.chapters import ROOT
 from tools.model.errors import UserError
 from tools.notebooks import normalise, sync
 
+MASTERS = ROOT / "assignments" / "masters"
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 ANSWER = "<!-- answer: {question} -->"
 OTTER_PLACEHOLDER = "_Type your answer here, replacing this text._"
@@ -71,17 +72,13 @@ import otter
 grader = otter.Notebook(tests_dir=str(_checks))"""
 
 
-def master_paths(root: Path = ROOT) -> list[Path]:
+def master_paths() -> list[Path]:
     """The masters of all assignments, in order."""
-    return sorted((root / "assignments" / "masters").glob("*.md"))
+    return sorted(MASTERS.glob("*.md"))
 
 
-def find_master(name: str, root: Path = ROOT) -> Path:
-    """The master that a name, a number or a path stands for.
-
-    Args:
-        name: `2`, `2-make-it-fast`, or the path of a master, which may lie elsewhere.
-        root: the repository's folder.
+def find_master(name: str) -> Path:
+    """The master that `2`, `2-make-it-fast` or a path, maybe elsewhere, stands for.
 
     Raises:
         UserError: there is no such master.
@@ -89,7 +86,7 @@ def find_master(name: str, root: Path = ROOT) -> Path:
     path = Path(name).expanduser()
     if path.suffix == ".md" and path.is_file():
         return path
-    masters = {path.stem: path for path in master_paths(root)}
+    masters = {path.stem: path for path in master_paths()}
     masters |= {stem.split("-")[0]: masters[stem] for stem in list(masters)}
     if name not in masters:
         raise UserError(
@@ -99,19 +96,15 @@ def find_master(name: str, root: Path = ROOT) -> Path:
     return masters[name]
 
 
-def colab(path: Path, root: Path = ROOT) -> str:
+def colab(path: Path) -> str:
     """Where Colab opens the notebook of a master; nowhere, if it is not the book's."""
-    if path.resolve().parent != (root / "assignments" / "masters").resolve():
+    if path.resolve().parent != MASTERS.resolve():
         return ""
-    return address.repository(root).colab(f"assignments/{path.stem}.ipynb")
+    return address.repository(ROOT).colab(f"assignments/{path.stem}.ipynb")
 
 
-def build(path: Path, root: Path = ROOT) -> Assignment:
+def build(path: Path) -> Assignment:
     """Make an assignment from its master.
-
-    Args:
-        path: the master. The notebooks of the book's own have a link to Colab.
-        root: the repository's folder.
 
     Raises:
         UserError: the master is broken; the message names the place and the fix.
@@ -122,10 +115,10 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
             "Fix: call it N-slug.md, in lower case with hyphens."
         )
     master = read(path)
-    questions = about.read(path, master, root)
+    questions = about.read(path, master)
     about.write_lines(master, questions)
     parts = _otter(path, master, _take_classes(path, master))
-    set_up = _set_up_cell(path, parts["student"], parts["public_tests"], root)
+    set_up = _set_up_cell(path, parts["student"], parts["public_tests"])
     for kind in ("student", "solution"):
         notebook = parts[kind]
         for cell in notebook.cells:
@@ -138,7 +131,7 @@ def build(path: Path, root: Path = ROOT) -> Assignment:
     assignment = Assignment(path.stem, title, questions, **parts)
     _check_points(path, assignment)
     for notebook in (assignment.student, assignment.solution):
-        _put_head(notebook, colab(path, root), about.summary(assignment))
+        _put_head(notebook, colab(path), about.summary(assignment))
     return assignment
 
 
@@ -264,7 +257,7 @@ def _check_points(path: Path, assignment: Assignment) -> None:
 
 
 def _set_up_cell(
-    path: Path, notebook: nbformat.NotebookNode, tests: dict[str, str], root: Path
+    path: Path, notebook: nbformat.NotebookNode, tests: dict[str, str]
 ) -> str:
     """The set-up cell: snippets, then the public tests, then otter-grader."""
     places = [cell.source for cell in notebook.cells if CHECKS in cell.source]
@@ -275,7 +268,7 @@ def _set_up_cell(
         )
     place = f"{path.name}, set-up cell"
     before, _, after = places[0].partition(f"{CHECKS}\n# <<<")
-    source = sync.insert_snippets(before, place, root) + CHECKS
+    source = sync.insert_snippets(before, place, ROOT) + CHECKS
     for module in ("importlib.util", "pathlib", "subprocess", "sys", "tempfile"):
         source += f"\nimport {module}"
     source += "\n\nCHECKS = {}"
@@ -288,12 +281,7 @@ def _set_up_cell(
 
 
 def _finish(notebook: nbformat.NotebookNode, questions: list[Question]) -> None:
-    """Give a notebook of otter's the book's form, in place.
-
-    Args:
-        notebook: the students', or the solutions.
-        questions: of the master.
-    """
+    """Give a notebook of otter's the book's form, in place."""
     manual = iter([question.name for question in questions if question.manual])
     answered = ""  # the manual question whose answer comes next
     for cell in notebook.cells:

@@ -13,13 +13,13 @@ PAGE = Path("book", "for-teachers.md")
 BEGIN, END = "% >>> questions\n", "% <<<\n"
 
 
-def tables(root: Path = ROOT) -> str:
+def tables() -> str:
     """The tables of the page for teachers: by assignment, and by chapter."""
     lines = ["| assignment | core | minutes | points | by hand | extras |"]
     lines.append("|---|---|---|---|---|---|")
     testing: dict[int, list[str]] = {}  # the questions that test each chapter
-    for path in masters.master_paths(root):
-        questions = about.read(path, masters.read(path), root)
+    for path in masters.master_paths():
+        questions = about.read(path, masters.read(path))
         core = [one for one in questions if not one.extra]
         extras = [one for one in questions if one.extra]
         size = f": {about.size(extras)}" if extras else ""
@@ -39,20 +39,20 @@ def tables(root: Path = ROOT) -> str:
                 star = "\\*" if one.extra else ""
                 testing.setdefault(chapter, []).append(f"{label}{star}")
     lines += ["", "| chapter | questions, extras with a star |", "|---|---|"]
-    for path in chapters.chapter_paths(root):
+    for path in chapters.chapter_paths(ROOT):
         number = chapters.chapter_number(path)
         labels = ", ".join(testing.get(number, []))
         lines.append(f"| [{number}](../notebooks/{path.name}) | {labels} |")
     return "\n".join(lines)
 
 
-def write_tables(root: Path = ROOT) -> None:
+def write_tables() -> None:
     """Write the tables into the page for teachers.
 
     Raises:
         UserError: the page does not say where they stand.
     """
-    path = root / PAGE
+    path = ROOT / PAGE
     before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:
@@ -60,4 +60,4 @@ def write_tables(root: Path = ROOT) -> None:
             f"{path}: no place for the tables of questions. "
             f"Fix: write the lines `{BEGIN.strip()}` and `{END.strip()}`."
         )
-    files.write_text(path, f"{before}{begin}\n{tables(root)}\n\n{end}{after}")
+    files.write_text(path, f"{before}{begin}\n{tables()}\n\n{end}{after}")

@@ -121,7 +121,7 @@ def encode(value, keep):
     array = as_array(value)
     if array is not None:
         return marked(
-            "scalar" if is_scalar(value) else "array",
+            "scalar" if isinstance(value, sys.modules["numpy"].generic) else "array",
             dtype=array.dtype.str,
             shape=list(array.shape),
             data=array.tobytes(),
@@ -180,13 +180,6 @@ def as_array(value):
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     return array if DTYPE.fullmatch(array.dtype.str) else None
-
-
-def is_scalar(value) -> bool:
-    """Whether a value is a NumPy scalar, not an array."""
-    import numpy as np
-
-    return isinstance(value, np.generic)
 
 
 def decode(value, resolve, borrow=None):
@@ -277,12 +270,6 @@ def _array(value: dict, kind: str):
 
 
 def encode_message(message: dict, values: dict, keep) -> bytes:
-    """The frame of a message with encoded values.
-
-    Args:
-        message: fields that are plain JSON.
-        values: fields to encode.
-        keep: see encode.
-    """
+    """The frame of a message: fields of plain JSON, and values to encode."""
     encoded = {name: encode(value, keep) for name, value in values.items()}
     return pack({**message, **encoded})

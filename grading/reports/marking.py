@@ -6,6 +6,7 @@ what is entered into the table of marks at once.
 
 from __future__ import annotations
 
+import collections
 import http.server
 import json
 import secrets
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 from markdown_it import MarkdownIt
 
 from grading import figures, submissions, written
-from grading.assignment import ANSWER_MARK, PLACEHOLDER, Assignment
+from grading.assignment import ANSWER_MARK, Assignment
 from grading.reports import marks, pages
 from grading.reports.marks import Mark
 from grading.submissions import Submission
@@ -28,21 +29,20 @@ MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 class Marking:
-    """The answers to an assignment, and the marks for them.
-
-    Args:
-        handed_in: the submissions.
-        assignment: what they answer.
-        out: the folder of results, which has the table of marks.
+    """The answers to an assignment, and the marks for them in the folder of results.
 
     Raises:
         UserError: no question is graded by hand, or the table is broken.
     """
 
     def __init__(
-        self, handed_in: list[Submission], assignment: Assignment, out: Path
+        self,
+        handed_in: list[Submission],
+        assignment: Assignment,
+        out: Path,
+        anonymous: bool = False,
     ) -> None:
-        self.assignment = assignment
+        self.assignment, self.anonymous = assignment, anonymous
         self.path = out / marks.FILE
         self.questions = {one.name: one for one in assignment.questions if one.manual}
         if not self.questions:
@@ -57,6 +57,7 @@ class Marking:
             if not content.problem:
                 self.answers[file.student] = content.answers
                 self.figures[file.student] = figures.read(file, assignment)
+        self.ids = marks.ids(self.answers)
         self.lock = threading.Lock()
         self._marks()  # if the table is broken, say so before
 
@@ -65,7 +66,7 @@ class Marking:
         return marks.current(marks.read(self.path, self.assignment), self.answers)
 
     def page(self, name: str) -> str:
-        """The page of a question."""
+        """The page of a question; its answers stand in the order of their words."""
         given, lines = self._marks()
         question = self.questions[name]
         cards, empty = [], []
@@ -77,6 +78,7 @@ class Marking:
                 cards.append((student, answer, identity, mark, shown))
             else:
                 empty.append(student)
+        cards.sort(key=lambda card: (card[1].split(), card[2]))
         return pages.TEMPLATES.get_template("marking.html").render(
             title=self.assignment.title,
             question=question,
@@ -84,8 +86,10 @@ class Marking:
             text=MARKDOWN.render(question_text(self.assignment, name)),
             model=MARKDOWN.render(model_answer(self.assignment, name)),
             cards=cards,
+            equal=collections.Counter(" ".join(card[1].split()) for card in cards),
             empty=empty,
             lines=lines,
+            anonymous=self.anonymous,
             nonce=secrets.token_urlsafe(16),
         )
 
@@ -98,29 +102,20 @@ class Marking:
         )
 
     def enter(self, data: dict) -> dict:
-        """Write a mark into the table.
-
-        Args:
-            data: student, question, answer_id, and points and comment as they were
-                typed.
+        """Write a mark into the table: answer_id, and points and comment as typed.
 
         Returns:
             How many answers to the question are left.
 
         Raises:
-            UserError: there is no such answer, it has changed, or can't have these
-                points.
+            UserError: there is no such answer, or it can't have these points.
             OSError: the table can't be written.
         """
-        names = ("student", "question", "answer_id", "points", "comment")
-        student, question, identity, points, comment = (
-            str(data.get(name, "")) for name in names
-        )
-        answer = self.answers.get(student, {}).get(question)
-        if question not in self.questions or answer is None:
+        names = ("answer_id", "points", "comment")
+        identity, points, comment = (str(data.get(name, "")) for name in names)
+        if identity not in self.ids:
             raise UserError("there is no such answer. Fix: load the page again.")
-        if identity != marks.answer_id(student, question, answer):
-            raise UserError("the answer has changed. Fix: load the page again.")
+        student, question = self.ids[identity]
         most = self.questions[question].points
         with self.lock:
             given, _ = self._marks()
@@ -136,14 +131,14 @@ class Marking:
 
 
 def question_text(assignment: Assignment, name: str) -> str:
-    """What a question says to students, its rubric included."""
+    """What a question says to students, down to the place for the answer."""
     cells = [(cell.cell_type, cell.source) for cell in assignment.student.cells]
     texts = [
         cells[index][1]
         for index, question, _ in written.sections(cells, assignment)
         if question == name and cells[index][0] == "markdown"
     ]
-    return ANSWER_MARK.sub("", "\n\n".join(texts)).replace(PLACEHOLDER, "")
+    return ANSWER_MARK.split("\n\n".join(texts))[0]
 
 
 def model_answer(assignment: Assignment, name: str) -> str:

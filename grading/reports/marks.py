@@ -97,6 +97,15 @@ def parse_points(place: str, given: str, most: float) -> float | None:
     return points
 
 
+def ids(answers: Answers) -> dict[str, tuple[str, str]]:
+    """Whose answer to which question an answer_id stands for."""
+    return {
+        answer_id(student, question, answer): (student, question)
+        for student, answered in answers.items()
+        for question, answer in answered.items()
+    }
+
+
 def current(marks: Marks, answers: Answers) -> tuple[Marks, list[str]]:
     """The marks for the answers as they are now.
 
@@ -108,20 +117,16 @@ def current(marks: Marks, answers: Answers) -> tuple[Marks, list[str]]:
     Returns:
         The marks, and a line for each that does not count any more.
     """
-    ids = {
-        (student, question): answer_id(student, question, answer)
-        for student, answered in answers.items()
-        for question, answer in answered.items()
-    }
-    keys = {identity: key for key, identity in ids.items()}
+    keys = ids(answers)
+    own = {key: identity for identity, key in keys.items()}
     now: Marks = {}
     lines = []
     for typed, mark in marks.items():
         key = keys.get(mark.answer_id, typed)
         told = text.one_line(f"{FILE}: {', '.join(key)}: ")
-        if mark.given and key not in ids:
+        if mark.given and key not in own:
             lines.append(f"{told}{mark.given}, and no such answer is there")
-        elif mark.given and mark.answer_id not in ("", ids[key]):
+        elif mark.given and mark.answer_id not in ("", own[key]):
             lines.append(f"{told}the answer has changed since {mark.given}")
             mark = Mark(before="; ".join(filter(None, (mark.before, mark.given))))
         now[key] = mark

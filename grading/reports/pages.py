@@ -90,12 +90,6 @@ def feedback(
     """The page that a student gets.
 
     It names no hidden test, and nothing that one says, unless `options.reveal` is set.
-
-    Args:
-        standing: what counts of the submission.
-        assignment: what it answers.
-        given: the marks.
-        options: whether extras count, and whether hidden checks are named.
     """
     graded = standing.graded
     student = graded.submission.student
@@ -104,7 +98,7 @@ def feedback(
         file=text.file_name(graded.submission.path.name),
         standing=standing,
         most=assignment.points,
-        most_extras=scores.EXTRAS * assignment.points,
+        most_extras=scores.most_extras(assignment),
         extras=bool(assignment.extras) and options.extras,
         reveal=options.reveal,
         answers=graded.answers,
@@ -202,14 +196,7 @@ def summary(
     options: Options,
     lines: list[str],
 ) -> str:
-    """The teacher's page: how scores are spread, each question, each student.
-
-    Args:
-        standings: what counts.
-        assignment: what was answered.
-        options: the roster, and whether extras count.
-        lines: what the teacher is to look at.
-    """
+    """The teacher's page: how scores are spread, each question, each student."""
     counted = [one for one in standings if one.graded and one.counts]
     values = [one.score for one in counted]
     bins = collections.Counter(
@@ -220,7 +207,7 @@ def summary(
         date=datetime.date.today().isoformat(),
         scores=values,
         most=assignment.points,
-        most_extras=scores.EXTRAS * assignment.points,
+        most_extras=scores.most_extras(assignment),
         extras=bool(assignment.extras) and options.extras,
         median=statistics.median(values),
         mean=statistics.mean(values),
@@ -241,13 +228,6 @@ def write(
     options: Options,
 ) -> tuple[list[Standing], list[str]]:
     """Write all reports; one that can't be written keeps no other back.
-
-    Args:
-        out: the folder of results; the table manual.csv in it is read.
-        settled: the submissions, and which of them count.
-        all_graded: those that count.
-        assignment: what they answer.
-        options: what the teacher chose.
 
     Returns:
         What counts, and lines for the terminal: what is to be looked at.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from grading.assignment import Assignment
 from grading.batch import Graded
@@ -10,7 +11,6 @@ from grading.reports.marks import Mark, Marks
 from grading.runner import QuestionResult
 from grading.submissions import Person, Submission
 
-EXTRAS = 1 / 5  # of the core's points, which extras can make up for at most
 NOTHING = "nothing was handed in"
 
 
@@ -51,6 +51,11 @@ class Standing:
         return NOTHING if self.submission is None else self.submission.instead
 
 
+def most_extras(assignment: Assignment) -> int:
+    """What extras can make up for at most: a fifth of the core's points, rounded up."""
+    return math.ceil(assignment.points / 5)
+
+
 def earned(graded: Graded, question: QuestionResult, marks: Marks) -> float | None:
     """The points of a question; None for one that a person has still to grade.
 
@@ -70,13 +75,7 @@ def standing(
     """The points of a submission.
 
     Extras make up for points that were lost in the core's checks, never for those that
-    a person gives, and for at most a fifth of the core.
-
-    Args:
-        graded: the submission.
-        assignment: what it answers.
-        marks: given by hand.
-        extras: whether they count.
+    a person gives, and only up to `most_extras`.
     """
     results = graded.result.questions
     points = {one.name: earned(graded, one, marks) for one in results}
@@ -84,7 +83,7 @@ def standing(
     in_core = sum(points[one.name] or 0.0 for one in core)
     in_extras = sum(points[one.name] or 0.0 for one in results if one.extra)
     lost = sum(one.points - one.score for one in core if not one.manual)
-    most = EXTRAS * assignment.points if extras else 0.0
+    most = most_extras(assignment) if extras else 0.0
     score = in_core + min(in_extras, lost, most)
     where = graded.submission
     return Standing(graded, where, None, points, in_core, in_extras, score)
@@ -98,16 +97,7 @@ def standings(
     people: list[Person] | None = None,
     extras: bool = True,
 ) -> list[Standing]:
-    """What counts of each file, then those of the roster who handed in nothing.
-
-    Args:
-        settled: the submissions, and which of them count.
-        all_graded: those that count.
-        assignment: what they answer.
-        marks: given by hand.
-        people: the roster, if there is one.
-        extras: whether they count.
-    """
+    """What counts of each file, then those of the roster who handed in nothing."""
     graded = {one.submission: one for one in all_graded}
     handed_in = [
         standing(graded[one], assignment, marks, extras)

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import json
 import signal
 import subprocess
@@ -113,8 +112,7 @@ class NoSandboxAtAll(sandbox.Sandbox):
 
 
 def test_a_sandbox_that_keeps_less_than_it_promises_is_refused(monkeypatch):
-    bare = functools.partial(session.Session, place=NoSandboxAtAll)
-    monkeypatch.setattr(probe, "Session", bare)
+    monkeypatch.setattr(sandbox, "Sandbox", NoSandboxAtAll)
     said = refusal(monkeypatch)
     assert "no student's code is run" in said
     assert "it runs as root" in said or "namespace ipc is the grader's own" in said
@@ -355,11 +353,12 @@ def test_cells_run_in_order_and_an_error_stops_none():
 
 
 def test_a_cell_that_ends_the_worker_costs_only_itself():
-    result = run_cells(
-        "bytes_q3 = 4", "import os; os._exit(1)", "def dense(i, u): return None"
-    )
+    lost = "import os\ndef softmax(x): ...\nos._exit(1)"
+    result = run_cells("bytes_q3 = 4", lost, "def dense(i, u): return None")
     assert result.score == 1
     assert "ended the process" in result.cells[1].error
+    said = "no 'softmax' in the notebook: cell 2, which defines it, was left out"
+    assert said in result.questions[0].tests[0].message
     assert not result.problem
 
 

@@ -37,7 +37,7 @@ def test_a_public_check_counts_only_beside_a_hidden_one(passed, score):
     tests = [
         runner.TestResult("q1_form", False, 1, "public" in passed),
         runner.TestResult(
-            "q1_prediction", False, 0.5, "prediction" in passed, "", 0, "", ""
+            "q1_prediction", False, 0.5, "prediction" in passed, "", "", ""
         ),
         runner.TestResult("q1_other", True, 3, "hidden" in passed),
     ]
@@ -45,14 +45,6 @@ def test_a_public_check_counts_only_beside_a_hidden_one(passed, score):
     question = QuestionResult("q1", "", False, 4.5, tests=tests)
     question.count()
     assert question.score == sum(test.score for test in tests) == score
-
-
-def test_where_no_check_is_hidden_the_public_ones_count():
-    question = QuestionResult(
-        "q1", "", False, 1, tests=[runner.TestResult("x", False, 1, 1)]
-    )
-    question.count()
-    assert question.score == 1
 
 
 @class_factory.NEEDS_SANDBOX

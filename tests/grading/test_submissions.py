@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import threading
 import unicodedata
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from grading import submissions, written
 from grading.assignment import PLACEHOLDER
 from grading.author import masters
+from grading.reports import marking
 from grading.text import one_line
 from tools.model.errors import UserError
 
@@ -372,8 +374,10 @@ def test_every_model_answer_is_found_and_nothing_else(path):
     assert list(found) == [one.name for one in assignment.questions if one.manual]
     own = [cell.source for cell in assignment.student.cells]
     models = [source for _, source in cells if source not in own]
-    for answer in found.values():
+    for name, answer in found.items():
         assert len(answer) > 100
+        asked = marking.question_text(assignment, name).strip()
+        assert re.search(r"\*\*Rubric\*\*.*(\n+[-*].*)*$", asked)
         parts = [one for one in models if one in answer]
         assert parts  # a whole model answer, and code of the same cells
         for one in parts:
