@@ -38,17 +38,17 @@ FENCE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 MAGIC = re.compile(r"(%%(\w+) ?(.*))\n")
 NAMES = {**ENGINES, "openvino": "OpenVINO"}
 WORDS = {
-    "any": {"en": "on any engine", "zh": "任何后端"},
+    "any": {"en": "on any engine", "zh": "任意后端"},
     "chapter": {"en": "Why, and what breaks: chapter", "zh": "原理与常见错误：第"},
-    "wrong": {"en": "When it is wrong", "zh": "何时不适用"},
+    "wrong": {"en": "When it is wrong.", "zh": "注意事项："},
     "claim": {"en": "claim", "zh": "断言"},
-    "here": {"en": "this paragraph", "zh": "此段"},
-    "source": {"en": "its documentation", "zh": "官方文档"},
+    "here": {"en": "this paragraph", "zh": "详见书中"},
+    "source": {"en": "the source", "zh": "源码"},
     "unsigned": {"en": "address and date not found", "zh": "未找到原文地址与日期"},
     "true": {"en": "True.", "zh": "正确。"},
-    "condition": {"en": "True with a condition.", "zh": "有条件地正确。"},
+    "condition": {"en": "True with a condition.", "zh": "有条件成立。"},
     "until": {"en": "Was true.", "zh": "曾经正确。"},
-    "never": {"en": "Never worked.", "zh": "从未能运行。"},
+    "never": {"en": "Never worked.", "zh": "从来不能运行。"},
     "false": {"en": "False.", "zh": "错误。"},
 }
 
@@ -110,7 +110,7 @@ class Recipes(TwoLanguages):
                 text, language = self.code(chapter, cell)
                 part += nodes.literal_block(text, text, language=language)
             found += part
-        wrong = f"*{self.say('wrong')}.* {fields['wrong'][self.language]}"
+        wrong = f"*{self.say('wrong')}* {fields['wrong'][self.language]}"
         found += self.parse_text_to_nodes(wrong)
         name = f"notebooks/{chapter.path.stem}"
         text = f"{self.say('chapter')} {number}{' 章' if self.language == 'zh' else ''}"
