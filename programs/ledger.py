@@ -4,8 +4,9 @@ Use: `python ledger.py yourmodel.py --batch 32`; the file defines `model`, built
 compiled, and `batch`, (inputs, targets) as arrays. Or `from ledger import ledger,
 report` and `report(ledger(model, x, y, batch=32))`; import it before TensorFlow.
 It does not know your GPU: it runs small steps where the weights are (tried on a CPU
-alone, where 16-bit kernels may compute in 32). cuDNN's room to work in, CUDA's own
-memory and an allocator's fragments come on top. `plan.py` asks a GPU's compiler.
+alone, where 16-bit kernels may compute in 32, and JAX has no flash attention).
+cuDNN's room to work in, CUDA's own memory and an allocator's fragments come on top.
+`plan.py` asks a GPU's compiler.
 """
 
 import argparse
