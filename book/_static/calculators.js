@@ -107,6 +107,16 @@
   const group = (title, rows) => ({ title, rows });
   const noTf32 = (v) => ({ problem: ["numbers", `The ${v.card} has no TF32.`] });
 
+  // The card that was chosen, with the figures that were typed in its place.
+  function chosen(v, figures) {
+    const card = { ...figures.cards[v.card], name: `the ${v.card}` };
+    if (v.memory || v.peak || v.bandwidth) card.name = "your card";
+    if (v.memory) card.memory = v.memory;
+    if (v.bandwidth) card.bandwidth = v.bandwidth * 1e9;
+    if (v.peak) card.rates = { ...card.rates, [RATES[v.numbers]]: v.peak * 1e12 };
+    return card;
+  }
+
   function stepBytes(parameters, optimizer, mixed, kept, frozen = 0, width = 4) {
     return {
       weights: 4 * parameters,
@@ -270,7 +280,7 @@
   }
 
   function roofline(v, figures) {
-    const card = figures.cards[v.card];
+    const card = chosen(v, figures);
     const rate = card.rates[RATES[v.numbers]];
     if (rate === undefined) return noTf32(v);
     const [each, fixed] = [v.bytes_sample, v.bytes_fixed];
@@ -301,7 +311,7 @@
     ];
     let verdict =
       `With a batch of ${all(v.batch)} ${words[binds]}: at least ` +
-      `${duration(least)} on the ${v.card}. `;
+      `${duration(least)} on ${card.name}. `;
     const gain = v.operations / rate - each / speed;
     const turn = Math.max(gain > 0 ? wholeUp(fixed / speed / gain) : Infinity, 1);
     const reached = turn <= ENOUGH;
@@ -387,7 +397,7 @@
       return { problem: ["batch", `Not divisible by ${counted(v.cards, "card")}.`] };
     const wrong = wrongLink(v, figures);
     if (wrong) return wrong;
-    const [card, link] = [figures.cards[v.card], figures.links[v.link]];
+    const [card, link] = [chosen(v, figures), figures.links[v.link]];
     const room = roomOn(card, v);
     const [n, many] = [all(v.cards), all(v.parameters)];
     const far = v.link.startsWith("NVLink") && v.cards > NVLINK_REACH;
@@ -407,7 +417,7 @@
         "Together",
         added(step),
         one.left < 0
-          ? `programs get ${held(room)}, ${decimal(v.share)} % of the ${v.card}`
+          ? `programs get ${held(room)}, ${decimal(v.share)} % of ${card.name}`
           : `${held(one.left)} of ${held(room)} are left for activations`,
       );
       const each = `${4 + REMEMBERED[v.optimizer]} bytes${over}, and 16 bytes`;
@@ -453,7 +463,8 @@
     const among = v.batch % needed ? ", or the next number that divides the batch" : "";
     const start =
       least.left < 0
-        ? `It does not fit on ${counted(v.cards, "card")} of the kind ${v.card}: `
+        ? `It does not fit on ${counted(v.cards, "card")} of ` +
+          `${v.memory ? "your kind" : `the kind ${v.card}`}: `
         : `It fits barely, with ${held(least.left)} left for activations: `;
     return (
       `${start}even ${needs(least)}, ${programs}. ` +
@@ -467,7 +478,7 @@
   }
 
   function price(v, figures) {
-    const [card, link] = [figures.cards[v.card], figures.links[v.link]];
+    const [card, link] = [chosen(v, figures), figures.links[v.link]];
     const rate = card.rates[RATES[v.numbers]];
     if (rate === undefined) return noTf32(v);
     const wrong = wrongLink(v, figures);
