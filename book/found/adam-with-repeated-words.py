@@ -1,6 +1,7 @@
 import os
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 import keras
 import numpy as np
 

@@ -1,6 +1,7 @@
 import os
 
 os.environ["KERAS_BACKEND"] = "torch"
+os.environ["KERAS_TORCH_DEVICE"] = "cpu"
 import keras
 
 dropout = keras.layers.Dropout(0.5, seed=1)

@@ -1,6 +1,8 @@
 import ctypes
+import os
 import time
 
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 import tensorflow as tf
 
 dataset = tf.data.Dataset.range(100).batch(4).prefetch(2)

@@ -2,6 +2,7 @@ import contextlib
 import os
 
 os.environ["KERAS_BACKEND"] = "jax"
+os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUM_CPU_DEVICES"] = "2"
 import keras
 import numpy as np
