@@ -326,6 +326,21 @@ def test_a_technique_gains_against_the_usual_way_and_noise_is_said():
     assert [row.split(" | ")[-1] for row in rows] == ["2.00 |", "1.00 (noise) |"]
 
 
+def test_what_float32_is_on_a_card_with_tf32_is_said_and_gains_against_it_come_first():
+    names = {"float32": 0.4, "tf32": 0.2, "mixed_bfloat16": 0.1}
+    found = [
+        result("training step", [x] * 2, **{**USUAL, "policy": policy})
+        for policy, x in names.items()
+    ]
+    records = [{**KNOWN, "results": found}]
+    said = {page.EXACT, "TF32, if you say nothing", "mixed_bfloat16"}
+    rows = [row.split(" | ") for row in page.steps(records).splitlines()[2:]]
+    assert {row[3].partition(";")[0] for row in rows} == said
+    rows = [row.split(" | ") for row in page.techniques(records).splitlines()[2:]]
+    assert [row[4].partition(",")[0] for row in rows] == ["TF32", "float32", "float32"]
+    assert [row[5] for row in rows] == ["2.00 |", "2.00 |", "4.00 |"]
+
+
 def test_a_rate_is_the_work_over_the_median():
     assert "2.00\u00a0GFLOP/s" in page.rates([KNOWN])
     assert "**10.0\u00a0µs**" in page.calls([KNOWN])

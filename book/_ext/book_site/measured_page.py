@@ -4,6 +4,7 @@ The directive `measured` takes a table's name, of `PLAN`, `MEASURED`, or `agains
 tables are made of the files in `tools/plan/results`; an invalid one stops the build.
 """
 
+import itertools
 import math
 import re
 import statistics
@@ -33,6 +34,8 @@ POLICIES = {
     "mixed_bfloat16": "bfloat16",
 }
 BINDS = {"arithmetic": "arithmetic", "memory": "memory bus"}
+EXACT, TF32 = "float32, TF32 forbidden", "TF32"  # on a card that has both
+UNASKED = ("tensorflow", "jax")  # take TF32 for float32 if nothing is said
 MMA = re.compile(
     r"(?P<name>wgmma|mma)\.\S*?(?P<shape>m\d+n\d+k\d+)\S*?\.(?P<type>\w+)\.\w+\.\w+$"
 )
@@ -149,6 +152,11 @@ def share(plan: dict, card: dict) -> float:
     return plan["memory"]["total"] / card["limit"]
 
 
+def doubt(part: float) -> str:
+    """What is said of a step with such a share of the limit; nothing if it fits."""
+    return "does not fit" if part > 1 else "may fit" if part > 2 / 3 else ""
+
+
 def cards(plan: dict) -> str:
     """A row for each card, a column for each of the large models."""
     head = [
@@ -173,25 +181,25 @@ def cards(plan: dict) -> str:
 
 
 def _cell(case: dict, card: dict) -> str:
-    """Memory, tensor cores and the bound of one step on one card."""
+    """Memory, tensor cores and the roofline's time of one step on one card."""
     if case["status"] != "planned":
         return f"{case['status']}: {case['why']}"
     part = share(case, card)
     words = f"{100 * part:.0f} %" if part <= 1 else f"{part:.2g} times the limit"
     style = " over" if part > 1 else ""
     bar = f'<span class="share{style}" style="--share: {min(part, 1):.3f}"></span>'
-    verdict = "does not fit: " if part > 1 else "may fit: " if part > 2 / 3 else ""
+    verdict = f"{doubt(part)}: " if doubt(part) else ""
     memory = f"{verdict}**{whole(size_of(case['memory']['total']))}**, {words}"
-    least = "no bound: the card has no rate for these numbers"
+    least = "the card has no rate for these numbers"
     if case["least_s"] is not None:
-        least = f"at least {whole(seconds(case['least_s']))}"
+        least = f"{BINDS[case['binds']]}: {whole(seconds(case['least_s']))}"
     return f"{bar}{memory}<br>tensor cores: {tensor_cores(case)}<br>{least}"
 
 
 def plans(plan: dict) -> str:
     """A folded table of each model and size: all that was asked, all that was said."""
     head = ["case", "state", "inputs", "temporaries", "total", "of the limit"]
-    head += ["kernels", "matrix work", "at least", "bound by"]
+    head += ["kernels", "matrix work", "roofline", "side"]
     parts = []
     for size in ("large", "small"):
         for model in BATCHES:
@@ -216,10 +224,11 @@ def _row(case: dict, card: dict) -> list[str]:
         return [name, f"{case['status']}: {case['why']}", *[""] * 8]
     memory = case["memory"]
     sizes = (memory[x] for x in ("state", "inputs", "temporaries", "total"))
+    part = share(case, card)
     return [
         name,
         *(whole(size_of(size)) for size in sizes),
-        f"{100 * share(case, card):.0f} %" + ("" if case["fits"] else ", too large"),
+        f"{100 * part:.0f} %" + (f", {doubt(part)}" if doubt(part) else ""),
         str(sum(case["launches"].values())),
         matrix_work(case),
         whole(seconds(case["least_s"])) if case["least_s"] else "unknown",
@@ -274,11 +283,21 @@ def devices(records: list[dict]) -> str:
 
 
 def measured(records: list[dict], what: str) -> Iterator[tuple[list[str], dict]]:
-    """The results of a kind, each below its device and backend; failures, too."""
+    """The results of a kind, each below its device and backend; failures, too.
+
+    "numbers" says in words with which numbers it was computed.
+    """
     for known in records:
+        kinds = {x.get("policy", x.get("dtype")) for x in known["results"]}
         for result in known["results"]:
             if result["what"] == what:
-                yield [known["device"]["name"], BACKENDS[result["backend"]]], result
+                backend = result["backend"]
+                name = result.get("policy", result.get("dtype"))
+                if "tf32" in kinds and what not in ("add", "copy to the device"):
+                    unasked = ", if you say nothing" if backend in UNASKED else ""
+                    name = {"float32": EXACT, "tf32": TF32 + unasked}.get(name, name)
+                where = [known["device"]["name"], BACKENDS[backend]]
+                yield where, {**result, "numbers": name}
 
 
 def quartiles(result: dict) -> list[float]:
@@ -311,7 +330,7 @@ def steps(records: list[dict]) -> str:
         case = tuple(map(result.get, CASE))
         if result.get("model"):
             name = f"{MODELS[result['model']]}, {result['size']}, {result['batch']}"
-            how = f"{result['policy']}, {result['way']}"
+            how = f"{result['numbers']}; {result['way']}"
             prediction = predictions.get((*where, *case))
             rows.append([*where, name, how, time_of(result), time_of(prediction)])
     head = ["device", "Keras on", "model, size, batch", "how"]
@@ -319,30 +338,33 @@ def steps(records: list[dict]) -> str:
 
 
 def techniques(records: list[dict]) -> str:
-    """How many times as fast a training step is with one thing changed."""
+    """How many times as fast a training step is with one thing changed.
+
+    A row says against what: first against TF32, which is what most engines make of
+    float32, then against true float32.
+    """
     steps = {
         (*where, *map(result.get, CASE)): result
         for where, result in measured(records, "training step")
         if result["status"] == "measured"
     }
     rows = []
-    for (device, backend, model, size, policy, way, batch), result in steps.items():
-        if (policy, way) == ("float32", USUAL):
-            continue
-        plain = steps.get((device, backend, model, size, "float32", USUAL, batch))
-        if plain is None:
+    for base, (key, result) in itertools.product(("tf32", "float32"), steps.items()):
+        device, backend, model, size, policy, way, batch = key
+        plain = steps.get((device, backend, model, size, base, USUAL, batch))
+        if plain is None or result is plain or (base, policy) == ("tf32", "float32"):
             continue
         before, after = quartiles(plain), quartiles(result)
         overlap = before[0] <= after[2] and after[0] <= before[2]
-        name = way if policy == "float32" else policy
+        name = way if policy == "float32" else result["numbers"]
         factor = f"{before[1] / after[1]:.2f}" + (" (noise)" if overlap else "")
-        rows.append([device, backend, MODELS[model], name, factor])
-    head = ["device", "Keras on", "model", "changed"]
+        rows.append([device, backend, MODELS[model], name, plain["numbers"], factor])
+    head = ["device", "Keras on", "model", "changed", "against"]
     return table([*head, "times as fast"], rows, words=len(head))
 
 
 def against(plan: dict, records: list[dict]) -> str:
-    """What a step took beside its bound: each that was planned and measured."""
+    """What a step took beside the roofline: each that was planned and measured."""
     rows = []
     for where, result in measured(records, "training step"):
         words = set(re.split("[ -]", where[0].replace("GB", " GB")))
@@ -356,11 +378,11 @@ def against(plan: dict, records: list[dict]) -> str:
                 continue
             if key == tuple(map(result.get, CASE)) and "samples_s" in result:
                 least, took = case["least_s"], quartiles(result)[1]
-                numbers = POLICIES.get(policy, policy)
-                step = f"{', '.join(where)}: {MODELS[case['model']]}, {numbers}"
+                numbers = POLICIES.get(policy, result["numbers"])
+                step = f"{', '.join(where)}: {MODELS[case['model']]}; {numbers}"
                 ratio = f"**{whole(seconds(took))}**, {took / least:.1f} times as long"
                 rows.append([step, whole(seconds(least)), ratio])
-    return table(["a step", "at least", "took"], rows)
+    return table(["a step", "roofline", "took"], rows)
 
 
 def calls(records: list[dict]) -> str:
@@ -381,7 +403,7 @@ def rates(records: list[dict]) -> str:
     rows = []
     for what in ("matmul", "add", "copy to the device"):
         for where, result in measured(records, what):
-            size, dtype = result["size"], result["dtype"]
+            size = result["size"]
             if result["status"] != "measured" or size == 1:
                 continue
             work, unit = {
@@ -390,7 +412,7 @@ def rates(records: list[dict]) -> str:
                 "copy to the device": (4 * size, "B"),
             }[what]
             rate = per_second(work / quartiles(result)[1], unit)
-            name = f"{what}, {digits(size)}, {dtype}"
+            name = f"{what}, {digits(size)}, {result['numbers']}"
             rows.append([*where, name, time_of(result), whole(rate)])
     head = ["device", "Keras on", "what, size, numbers"]
     return table([*head, "a call", "rate"], rows, words=len(head))
