@@ -35,8 +35,11 @@ def check(rank, world, device, optimizer=None):
         raise RuntimeError("use_ema: the loops would not use the averages as fit does")
 
 
-def train(train_step, gather, rank, state, path="checkpoint.npz"):
-    """Train to the last step, or until there is a file `stop`; the losses."""
+def train(train_step, gather, rank, state, path="checkpoint.npz", settle=lambda: None):
+    """Train to the last step, or until there is a file `stop`; the losses.
+
+    `settle` is what all ranks do before a save.
+    """
     step, losses = checkpoint.load(path, state)
     agree(gather, step, state)
     stop, here = False, Path("stop")
@@ -49,6 +52,7 @@ def train(train_step, gather, rank, state, path="checkpoint.npz"):
                 print(f"step {step}: loss {float(losses[-1]):.4g}", flush=True)
         if step % problem.SAVE_EVERY == 0 or step == problem.STEPS or stop:
             losses = [float(loss) for loss in losses]
+            settle()
             agree(gather, step, state)
             checkpoint.save(path, step, losses, state, rank)
     gather([0])  # nobody leaves before the file is there

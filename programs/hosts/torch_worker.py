@@ -5,6 +5,7 @@ from two_torch import (
     dist,
     optimizer,
     rank,
+    settle,
     state,
     train_step,
     world,
@@ -24,6 +25,6 @@ def gather(numbers):
 
 
 if __name__ == "__main__":
-    losses = loop.train(train_step, gather, rank, state)
+    losses = loop.train(train_step, gather, rank, state, settle=settle)
     print(losses[-12:])  # the checkpoint has all
     dist.destroy_process_group()

@@ -1,8 +1,9 @@
 """Train on several hosts with JAX: one process for each host, with all its GPUs.
 
-Change `problem.py`, copy the folder to each host, put the first host's address and the
-number of hosts into `start_jax.sh`, and run `bash start_jax.sh 0 jax_worker.py` on the
-first, `bash start_jax.sh 1 jax_worker.py` on the second. Then `python result.py`.
+Change `problem.py`, put the folder where all hosts see it, put the first host's address
+and the number of hosts into `start_jax.sh`, and run `bash start_jax.sh 0 jax_worker.py`
+on the first, `bash start_jax.sh 1 jax_worker.py` on the second. Then
+`python result.py`.
 """
 
 import os
@@ -22,9 +23,9 @@ class Sharded(keras.distribution.DataParallel):
         """Divide the longest axis of which each card can have as much."""
         whole = super().get_variable_layout(variable)
         cards, shape = self.device_mesh.devices.size, variable.shape
-        axes = [axis for axis, size in enumerate(shape) if size % cards == 0]
-        if "embeddings" in variable.path:  # by rows only: cuDNN's attention wants it
-            axes = [axis for axis in axes if axis == 0]
+        # The last axis is cut in a kernel only: see chapter 18, "What breaks".
+        axes = range(len(shape) - ("kernel" not in variable.name))
+        axes = [axis for axis in axes if shape[axis] % cards == 0]
         if whole is variable._layout or not axes or "float" not in variable.dtype:
             return whole
         names = [None] * len(shape)

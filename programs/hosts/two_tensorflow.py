@@ -1,6 +1,6 @@
 """Train on several hosts with TensorFlow: a process for each GPU, or for each host.
 
-Change `problem.py`, copy the folder to each host, put all addresses into
+Change `problem.py`, put the folder where all hosts see it, put all addresses into
 `start_tensorflow.sh`, and run `bash start_tensorflow.sh 0 tf_worker.py` on the first
 host, with 1 in place of 0 on the second. Then `python result.py`.
 """

@@ -1,9 +1,9 @@
 """Train on several hosts with PyTorch: a process for each GPU, or for each host.
 
-Change `problem.py`, copy the folder to each host, put the first host's address into
-`start_torch.sh`, and run `bash start_torch.sh 0 10.0.0.1 eth0 torch_worker.py` on the
-first host, `bash start_torch.sh 1 10.0.0.2 eth0 torch_worker.py` on the second, with
-their own addresses and network. Then `KERAS_BACKEND=torch python result.py`.
+Change `problem.py`, put the folder where all hosts see it, put the first host's address
+into `start_torch.sh`, and run `bash start_torch.sh 0 10.0.0.1 eth0 torch_worker.py` on
+the first host, `bash start_torch.sh 1 10.0.0.2 eth0 torch_worker.py` on the second,
+with their own addresses and network. Then `KERAS_BACKEND=torch python result.py`.
 """
 
 import datetime
@@ -33,12 +33,22 @@ if unseen := [weight.path for weight in weights if id(weight.value) not in seen]
     raise SystemExit(f"DDP does not see {unseen[0]}, so it would not be averaged.")
 
 
+# What layers collect, such as moving averages; a frozen weight is none of them.
+layers = model._flatten_layers()
+collected = [each for layer in layers for each in layer._non_trainable_variables]
+
+
 def average(variables):
     """Give all ranks the mean of their values."""
     for variable in variables:
         if variable.dtype.startswith("float"):  # dropout's state is whole numbers
             dist.all_reduce(variable.value)
             variable.value.div_(world)
+
+
+def settle():
+    """Give all ranks the mean of what they have collected; before a save."""
+    average(collected)
 
 
 def train_step(step):
@@ -51,7 +61,6 @@ def train_step(step):
     loss = each.mean() + sum(model.losses)
     optimizer.scale_loss(loss).backward()  # and the all-reduce of the gradients
     optimizer.apply([weight.value.grad for weight in weights], weights)
-    average(model.non_trainable_variables)
     mean = loss.detach()
     dist.all_reduce(mean)
     return mean / world
