@@ -25,19 +25,6 @@ def master(folder, keys=KEYS):
     return path
 
 
-def test_the_keys_are_the_questions(tmp_path):
-    found = masters.build(master(tmp_path))
-    minutes = [(one.name, one.minutes, one.extra) for one in found.questions]
-    assert minutes == [
-        ("q1", 12, False),
-        ("q2", 9, True),
-        ("q3", 1, False),
-        ("q4", 8, True),
-    ]
-    assert found.questions[0].chapters == (1, 2)
-    assert (found.points, [one.name for one in found.extras]) == (5, ["q2", "q4"])
-
-
 def test_students_read_them_below_the_titles(tmp_path):
     found = masters.build(master(tmp_path))
     for notebook in (found.student, found.solution):

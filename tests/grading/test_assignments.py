@@ -11,16 +11,12 @@ import gates
 import nbclient
 import pytest
 
-from grading import runner, sandbox
+from grading import runner
 from grading.assignment import Assignment
 from grading.author import masters
 from tools.model.chapters import ROOT
 
 NAMES = [path.stem for path in masters.master_paths()]
-FIRST_IS_FAST = [
-    NAMES[0],
-    *(pytest.param(n, marks=pytest.mark.slow) for n in NAMES[1:]),
-]
 
 
 @functools.cache
@@ -44,18 +40,11 @@ def test_every_check_says_what_is_wrong(name):
             assert said, f"{question}: {ast.unparse(node)}"
 
 
-@pytest.mark.parametrize("name", FIRST_IS_FAST)
-def test_no_test_passes_without_an_answer(name):
-    assert gates.empty_answers(assignment(name)) == []
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_each_question_has_a_public_check_or_a_rubric(name):
+def test_each_question_has_a_public_check_or_is_marked_by_hand(name):
     found = assignment(name)
     for question in found.questions:
         assert question.manual or question.name in found.public_tests, question.name
-    text = "\n".join(cell.source for cell in found.student.cells)
-    assert text.count("**Rubric**") == sum(one.manual for one in found.questions)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,6 +82,9 @@ class Gate:
     def test_the_starter_runs_and_scores_nothing(self):
         assert gates.starter(assignment(self.name)) == []
 
+    def test_no_test_passes_without_an_answer(self):
+        assert gates.empty_answers(assignment(self.name)) == []
+
     def test_the_printed_examples_alone_are_worth_a_tenth_at_most(self):
         answers = gates.known_wrong_answers(self.name)
         assert gates.hard_coded(assignment(self.name), answers) == []
@@ -111,12 +103,6 @@ for _name in NAMES:  # the first one is fast enough for each run of the tests
     _marks += [] if _name == NAMES[0] else [pytest.mark.slow]
     _class = "Test" + _name.title().replace("-", "")
     globals()[_class] = type(_class, (Gate,), {"name": _name, "pytestmark": _marks})
-
-
-def test_a_wrong_solution_does_not_pass_the_gate():
-    wrong = class_factory.notebook(after=("def softmax(x): return x",))
-    grading = runner.Grading(class_factory.mini(), gates.cells(wrong), sandbox.Limits())
-    assert grading.grade().score == 4
 
 
 # Its hidden tests must tell these answers apart, or the gate says so.
@@ -214,10 +200,3 @@ def test_a_class_below_a_hidden_test_serves_the_grader_alone(tmp_path):
     path.write_text(master.replace(hidden, "points: 1\n"))
     with pytest.raises(masters.UserError, match="below a public test of q3"):
         masters.build(path)
-
-
-def test_a_private_master_is_found_by_its_path(tmp_path):
-    path = tmp_path / "mini.md"
-    path.write_text(class_factory.MINI.read_text())
-    assert masters.find_master(str(path)) == path
-    assert masters.find_master("2").stem == "2-make-it-fast"

@@ -50,10 +50,8 @@ def test_the_student_has_a_name_of_its_own_and_the_machine_an_address():
     assert inside(address) == "127.0.0.1"
 
 
-def refusal(monkeypatch, **changes) -> str:
-    """What the command says where there can be no sandbox; nothing may run."""
-    for name, value in changes.items():
-        monkeypatch.setattr(name, value)
+def refusal() -> str:
+    """Why there can be no sandbox, so that nothing may run."""
     probe.check.cache_clear()
     try:
         with pytest.raises(sandbox.NoSandbox) as error:
@@ -63,19 +61,15 @@ def refusal(monkeypatch, **changes) -> str:
     return str(error.value)
 
 
-def test_without_bubblewrap_nothing_runs(monkeypatch, tmp_path, capsys):
-    class_factory.write_all(
-        tmp_path / "in", {"correct": class_factory.HONEST["correct"]}
-    )
+def test_without_bubblewrap_nothing_runs(monkeypatch, handed_in, capsys):
     monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
     probe.check.cache_clear()
-    arguments = ["grade", str(tmp_path / "in"), str(class_factory.MINI)]
-    assert cli.main([*arguments, "--out", str(tmp_path / "out")]) == 1
+    assert class_factory.grade(handed_in) == 1
     probe.check.cache_clear()
     said = capsys.readouterr().err
     assert "bubblewrap is not installed, so no student's code is run" in said
     assert "apt-get install bubblewrap" in said
-    assert not (tmp_path / "out").exists()
+    assert not (handed_in / "out").exists()
 
 
 def test_a_sandbox_that_fails_says_why(monkeypatch, tmp_path):
@@ -83,7 +77,7 @@ def test_a_sandbox_that_fails_says_why(monkeypatch, tmp_path):
     false.write_text("#!/bin/sh\necho 'bwrap: No permissions to create' >&2; exit 1\n")
     false.chmod(0o755)
     monkeypatch.setattr(sandbox, "find", lambda: str(false))
-    said = refusal(monkeypatch)
+    said = refusal()
     assert "makes no sandbox here (" in said
     assert "(bwrap: No permissions to create))" in said
     assert "Fix: " in said
@@ -113,7 +107,7 @@ class NoSandboxAtAll(sandbox.Sandbox):
 
 def test_a_sandbox_that_keeps_less_than_it_promises_is_refused(monkeypatch):
     monkeypatch.setattr(sandbox, "Sandbox", NoSandboxAtAll)
-    said = refusal(monkeypatch)
+    said = refusal()
     assert "no student's code is run" in said
     assert "it runs as root" in said or "namespace ipc is the grader's own" in said
 
@@ -146,19 +140,6 @@ class NoAnswers:
 def test_a_remote_object_passes_no_assertion_by_itself(use):
     with pytest.raises(TypeError):
         assert use(Remote(NoAnswers(), Handle(1, "Sly"))) is not None
-
-
-def test_attributes_methods_items_and_handles_as_arguments():
-    result = run_cells(
-        "import numpy as np\n"
-        "class Layer:\n"
-        "    def __init__(self, n): self.n = n\n"
-        "    def count(self): return self.n\n"
-        "def dense(inputs, units): return Layer((inputs + 1) * units)\n"
-        "bytes_q3 = np.int8(4)\n"
-    )
-    assert result.questions[1].score == 3
-    assert result.questions[2].score == 1
 
 
 # Functions of a test, which the student's code calls.

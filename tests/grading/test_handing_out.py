@@ -31,22 +31,16 @@ double = 2 * bytes_q3  # SOLUTION NO PROMPT
 MARK = re.compile(r"(BEGIN|END) (SOLUTION|PROMPT|TEST|QUESTION)|# ?SOLUTION")
 
 
-def master(folder, old: str = "", new: str = ""):
-    """The small assignment as a teacher's own, outside the repository."""
-    path = folder / "my-variant.md"
-    text = class_factory.MINI.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
-    return path
-
-
 def code(notebook) -> list[str]:
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     return ["".join(cell["source"]) for cell in cells]
 
 
 def test_solutions_that_are_handed_out_hold_no_marks_and_run(tmp_path):
-    path = master(tmp_path, SOLUTION, PROMPTED)
+    text = class_factory.MINI.read_text()
+    assert SOLUTION in text
+    path = tmp_path / "my-variant.md"  # a teacher's own, outside the repository
+    path.write_text(text.replace(SOLUTION, PROMPTED))
     folders = ["--to", str(tmp_path / "out"), "--solutions", str(tmp_path / "solved")]
     assert cli.main(["assign", str(path), *folders]) == 0
     sources = code(json.loads((tmp_path / "solved" / "my-variant.ipynb").read_text()))

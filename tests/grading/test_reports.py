@@ -136,12 +136,6 @@ def test_of_a_persons_files_the_latest_counts_and_equal_ones_are_asked(
     assert all("have one time. Fix: remove all but one" in line for line in lines)
 
 
-def test_files_of_a_flat_folder_are_of_several_people(tmp_path):
-    files = ("anna.ipynb", 10), ("bert.ipynb", 10), ("carl/x.ipynb", 10)
-    counts, lines = settled(tmp_path, None, *files)
-    assert all(counts.values()) and len(counts) == 3 and not lines
-
-
 def test_what_does_not_count_has_its_row_and_its_reason(tmp_path):
     one = graded("1815", {"q1": 3})
     draft = Submission("1815 b", Path("b"), "b", "b.ipynb", "", ADA, "another is later")

@@ -36,9 +36,7 @@ def graded(*code: str, limits: sandbox.Limits = SHORT, seed: str = "0"):
 def test_a_public_check_counts_only_beside_a_hidden_one(passed, score):
     tests = [
         runner.TestResult("q1_form", False, 1, "public" in passed),
-        runner.TestResult(
-            "q1_prediction", False, 0.5, "prediction" in passed, "", "", ""
-        ),
+        runner.TestResult("q1_prediction", False, 0.5, "prediction" in passed),
         runner.TestResult("q1_other", True, 3, "hidden" in passed),
     ]
     tests[1].prediction = True

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import re
-import threading
 import unicodedata
 from pathlib import Path
 
@@ -35,17 +34,8 @@ def students(folder: Path, *names: str | bytes) -> dict[str, str]:
 
 
 def problem(path: Path) -> str:
-    """What is wrong with a file, found out within seconds."""
-    said = []
-
-    def read():
-        said.append(submissions.read(path, class_factory.mini()).problem)
-
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
-    thread.join(20)
-    assert said, "it hangs"
-    return said[0]
+    """What is wrong with a file."""
+    return submissions.read(path, class_factory.mini()).problem
 
 
 def notebook(*sources, **more) -> dict:
@@ -156,6 +146,7 @@ def test_who_handed_in_no_notebook_is_named(tmp_path, monkeypatch):
     }
 
 
+@pytest.mark.timeout(60)  # a pipe would be waited for without end
 @pytest.mark.parametrize(
     "make",
     [
@@ -179,6 +170,7 @@ def test_links_to_folders_are_not_followed(tmp_path):
     assert students(tmp_path / "in", "a/mini.ipynb") == {"a/mini.ipynb": "a"}
 
 
+@pytest.mark.timeout(60)
 def test_a_large_file_is_read_no_further_than_its_limit(tmp_path):
     with (tmp_path / "sparse.ipynb").open("wb") as file:
         file.truncate(2**40)
@@ -239,9 +231,7 @@ def test_another_assignment_is_named():
     path = masters.find_master("3").parents[1] / "3-move-and-extend.ipynb"
     wanted = masters.build(masters.find_master("1"))
     found = submissions.read(path, wanted).problem
-    assert (
-        found == "this is another one: Assignment 3: move a model and add an operator"
-    )
+    assert found.startswith("this is another one: Assignment 3: ")
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -266,9 +256,9 @@ def test_what_is_too_much_is_refused(tmp_path, sources, said):
     assert problem(path) == said
 
 
-def with_text(path: Path, source: str) -> submissions.Content:
+def with_text(path: Path, source: str, code: str = "a = 1") -> submissions.Content:
     """What a notebook with a code cell and this text holds."""
-    data = notebook("a = 1")
+    data = notebook(code)
     data["cells"].append({"cell_type": "markdown", "source": source, "metadata": {}})
     path.write_text(json.dumps(data))
     return submissions.read(path, class_factory.mini())
@@ -289,12 +279,8 @@ def test_a_pasted_picture_is_shortened_and_keeps_nothing_back(tmp_path):
 
 
 def test_half_characters_stay_in_the_cells_and_leave_the_answers(tmp_path):
-    path = tmp_path / "x.ipynb"
-    data = notebook("a = '\ud800'")
-    source = "<!-- answer: q4 -->\nWell \ud800\x1b."
-    data["cells"].append({"cell_type": "markdown", "source": source, "metadata": {}})
-    path.write_text(json.dumps(data))
-    content = submissions.read(path, class_factory.mini())
+    source = f"{MARK}\nWell \ud800\x1b."
+    content = with_text(tmp_path / "x.ipynb", source, "a = '\ud800'")
     assert content.cells[0].source == "a = '\ud800'"
     assert content.answers == {"q4": "Well \\ud800\\x1b."}
 
