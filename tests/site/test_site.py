@@ -255,7 +255,7 @@ def test_proofs_and_solutions_are_folded_and_a_link_opens_its_own(reader, base):
     anchor = f"#{chapters.chapter(notebook(MODEL)).claims[0].anchor}"
     reader.tab.locator(f"a[href$='{anchor}']").first.click()
     reader.tab.locator(anchor).wait_for()
-    assert reader.tab.locator(f"{anchor} + details pre").is_visible()
+    reader.tab.locator(f"{anchor} + details pre").wait_for()
     proofs = reader.tab.locator("details.proof")
     assert proofs.count() == len(chapters.chapter(notebook(MODEL)).claims)
     assert proofs.evaluate_all("all => all.filter(fold => fold.open).length") == 1
