@@ -74,7 +74,8 @@ class Remote(protocol.Handle):
         values = {"target": self, "arguments": list(arguments), "named": named}
         path = call_text(self._path, arguments, named)
         told = not path.startswith(TOOLS)
-        self._answers.last = path if told else self._answers.last
+        if told:
+            self._answers.last = path
         answer = self._answers.ask({"do": "call"}, values, path)
         if told:
             self._answers.last = f"{path}, which gave {short(answer)}"

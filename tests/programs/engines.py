@@ -11,8 +11,15 @@ from tools.model.chapters import ROOT
 
 ENGINES = ("tensorflow", "jax", "torch")
 SLOW = pytest.mark.slow
-# JAX, which starts soonest, is tried in each run; the others where there is time.
-JAX_FIRST = ["jax", *(pytest.param(one, marks=SLOW) for one in ENGINES[::2])]
+
+
+def first(engine: str) -> list:
+    """The engines: this one is tried in each run, the others among the slow tests."""
+    others = (one for one in ENGINES if one != engine)
+    return [engine, *(pytest.param(one, marks=SLOW) for one in others)]
+
+
+JAX_FIRST = first("jax")  # it starts soonest
 FIXED = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
 
 

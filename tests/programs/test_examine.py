@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from tests.programs.engines import ENGINES, SLOW, on
+from tests.programs.engines import ENGINES, first, on
 
-OTHERS_SLOWER = [pytest.param(each, marks=SLOW) for each in ENGINES[:2]] + ["torch"]
 START = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
@@ -288,7 +287,7 @@ def test_planted_faults_are_found(engine):
     assert all("stands still" in str(found) for found in answers["weights"])
 
 
-@pytest.mark.parametrize("engine", OTHERS_SLOWER)
+@pytest.mark.parametrize("engine", first("torch"))
 def test_data_refusals_and_what_stays(engine):
     """Batches of each kind, what is refused, where NaN begins, a model that stays."""
     answers = run(engine, DATA)

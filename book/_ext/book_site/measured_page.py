@@ -188,8 +188,8 @@ def _cell(case: dict, card: dict) -> str:
     words = f"{100 * part:.0f} %" if part <= 1 else f"{part:.2g} times the limit"
     style = " over" if part > 1 else ""
     bar = f'<span class="share{style}" style="--share: {min(part, 1):.3f}"></span>'
-    verdict = f"{doubt(part)}: " if doubt(part) else ""
-    memory = f"{verdict}**{whole(size_of(case['memory']['total']))}**, {words}"
+    memory = f"**{whole(size_of(case['memory']['total']))}**, {words}"
+    memory = ": ".join(filter(None, (doubt(part), memory)))
     least = "the card has no rate for these numbers"
     if case["least_s"] is not None:
         least = f"{BINDS[case['binds']]}: {whole(seconds(case['least_s']))}"
@@ -228,7 +228,7 @@ def _row(case: dict, card: dict) -> list[str]:
     return [
         name,
         *(whole(size_of(size)) for size in sizes),
-        f"{100 * part:.0f} %" + (f", {doubt(part)}" if doubt(part) else ""),
+        ", ".join(filter(None, (f"{100 * part:.0f} %", doubt(part)))),
         str(sum(case["launches"].values())),
         matrix_work(case),
         whole(seconds(case["least_s"])) if case["least_s"] else "unknown",
