@@ -14,6 +14,7 @@ import io
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -440,3 +441,12 @@ def rows(path: Path) -> dict[str, dict[str, str]]:
     """The rows of grades.csv or manual.csv, by student."""
     lines = io.StringIO(path.read_text("utf-8-sig"), newline="")
     return {row["student"]: row for row in csv.DictReader(lines)}
+
+
+def written(out: Path) -> dict[str, str]:
+    """The text of each file that a run wrote, and of each in feedback.zip, by name."""
+    files = [path for path in out.rglob("*") if path.is_file()]
+    texts = {str(path): path.read_text() for path in files if path.suffix != ".zip"}
+    with zipfile.ZipFile(out / "feedback.zip") as archive:
+        zipped = {name: archive.read(name).decode() for name in archive.namelist()}
+    return texts | zipped
