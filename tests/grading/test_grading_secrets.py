@@ -137,7 +137,7 @@ def spied(tmp_path_factory):
 def test_no_canary_is_in_anything_that_a_run_writes(spied):
     out, done = spied
     texts = class_factory.written(out)
-    assert len(texts) >= 9  # three for each of the two, the tables, and the zipped pages
+    assert len(texts) >= 9  # three for each of the two, the tables, zipped pages
     texts |= {"terminal": done.stdout + done.stderr}
     leaks = {name: CANARY.findall(text) for name, text in texts.items()}
     assert {name: found for name, found in leaks.items() if found} == {}
