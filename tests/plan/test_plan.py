@@ -183,6 +183,7 @@ def settings():
     return keras.config.image_data_format(), *map(os.environ.get, names)
 
 
+@pytest.mark.slow
 def test_the_readers_settings_stay_out_but_for_the_choice_of_a_device(
     tmp_path, monkeypatch
 ):

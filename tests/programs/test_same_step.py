@@ -136,6 +136,7 @@ def test_what_says_nothing_is_refused():
     assert "changes no weight" in said["still"]
 
 
+@pytest.mark.slow
 def test_one_device_shares_nothing():
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=1"}
     same, said = on("jax", ONE, **flags)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.programs.engines import JAX_FIRST, on
+from tests.programs.engines import ENGINES, on
 
 SOURCE = """
 import json, time, keras, numpy as np, stopwatch
@@ -67,7 +67,8 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("engine", JAX_FIRST)
+@pytest.mark.slow  # chapter 2 has its steps timed in each run
+@pytest.mark.parametrize("engine", ENGINES)
 def test_steps_of_a_known_length_are_timed(engine):
     found = on(engine, SOURCE)
     epoch, step, rate = found["slow"]

@@ -112,7 +112,8 @@ print(json.dumps([verdict.verdict(table, words), verdict.count(table, same)[1]])
 """
 
 
-@pytest.mark.parametrize("engine", JAX_FIRST)
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
 def test_of_a_table_only_the_rows_that_can_be_read_count(engine):
     (flop, data, floor, *_, gain, _), one_row = on(engine, START + SMALL)
     outputs = 4 * (64 * 200 * 4 + 256 * 4 + 4)
