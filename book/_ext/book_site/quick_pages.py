@@ -37,7 +37,7 @@ PNG = re.compile(r'(?<=_images/)([^"/]+)\.png(?=")')
 PICTURE_SIZE = re.compile(r' style="width: (\d+)px; height: (\d+)px;"')
 
 # Pygments's names for code that the site's two styles show in the colour of text.
-PLAIN_CODE = re.compile(r'<span class="(?:n|nn|nx|o|p|pm|w|x|g)">([^<]*)</span>')
+PLAIN_CODE = re.compile(r'<span class="(?:n|nn|nx|p|pm|w|x|g)">([^<]*)</span>')
 # It colours each line of a long text by itself.
 SAME_COLOUR = re.compile(
     r'<span class="(s2|sd)">[^<]*(?:</span>\s*<span class="\1">[^<]*)+'
