@@ -133,6 +133,7 @@ def test_the_command_says_for_each_card_whether_the_step_fits(command, words, sa
     ("source", "words", "said"),
     [
         pytest.param(None, [], "there is no file mine.py", marks=SLOW),
+        pytest.param("x = 1", [], "no `model` that is a Keras model", marks=SLOW),
         pytest.param(UNCOMPILED, [], "no `model` that is a Keras model", marks=SLOW),
         pytest.param(NO_BATCH, [], "defines no `batch`, a tuple", marks=SLOW),
         (WRONG, [], "does not take a batch of (16, 7)"),
