@@ -5,8 +5,8 @@ compiled, and `batch`, (inputs, targets) as arrays. Or `from ledger import ledge
 report` and `report(ledger(model, x, y, batch=32))`; import it before TensorFlow.
 It does not know your GPU: it runs small steps where the weights are (tried on a CPU
 alone, where 16-bit kernels may compute in 32, and JAX has no flash attention).
-cuDNN's room to work in, CUDA's own memory and an allocator's fragments come on top.
-`plan.py` asks a GPU's compiler.
+A kernel's room to work in (cuDNN's), CUDA's own memory and an allocator's fragments
+come on top. `plan.py` asks a GPU's compiler.
 """
 
 import argparse
@@ -16,7 +16,9 @@ import math
 import os
 import runpy
 import sys
+import tempfile
 from itertools import accumulate
+from pathlib import Path
 from unittest import mock
 
 # TensorFlow then counts a CPU's memory, with the allocator that it has for a GPU.
@@ -31,6 +33,7 @@ ENGINES = "tensorflow", "torch", "jax"
 # What two runs differ by, as a share: the order of a graph's operations is not fixed.
 MARGIN = {EAGER: 0.1, GRAPH: 0.4, XLA: 0.1}
 MOST_COMPILED = 256  # rows of a compiled step that is run here
+SIGNS = {"MemoryAllocation": 1, "MemoryDeallocation": -1}
 NOISE = 2**15  # bytes: what is rounded up, and kernels' own room
 
 
@@ -322,25 +325,56 @@ def _measured(model, run, data):
         events.sort(key=lambda event: event.start_ns())
         sums = [*accumulate((event.nbytes() for event in events), initial=0)]
         return sums[-1], max(sums) + there
-    import tensorflow as tf
-
     device = model.trainable_variables[0].value.device.split("/device:")[-1]
-    memory, blocks, found = tf.config.experimental, [], []
-    before = memory.get_memory_info(device)["current"]
-    probe = tf.raw_ops.Empty(shape=[4096], dtype="uint8", init=False)
-    if memory.get_memory_info(device)["current"] < before + 4096:
+    result, sizes = _traced(run, data, device)
+    del result
+    sums = [*accumulate(sizes, initial=0)]
+    return sums[-1], max(sums)
+
+
+def _traced(run, data, device):
+    """What a call returns, and the bytes that TensorFlow took and gave back in turn.
+
+    Its counter knows blocks, which are up to twice as large as what was asked for, as
+    the threads happened to leave them; its trace says both, and what a kernel took to
+    work in, which hangs on the number of a CPU's threads and is left out.
+    """
+    import tensorflow as tf
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    space, events = xplane_pb2.XSpace(), []
+    with tempfile.TemporaryDirectory() as folder:
+        options = tf.profiler.experimental.ProfilerOptions(python_tracer_level=0)
+        with tf.profiler.experimental.Profile(folder, options):
+            result = run(data)
+        for file in Path(folder).rglob("*.xplane.pb"):
+            space.MergeFromString(file.read_bytes())
+    for plane in space.planes:
+        names = plane.stat_metadata
+        for line in plane.lines:
+            for event in line.events:
+                kind = plane.event_metadata[event.metadata_id].name
+                if kind in SIGNS:
+                    time = line.timestamp_ns * 1000 + event.offset_ps
+                    stats = {names[stat.metadata_id].name: stat for stat in event.stats}
+                    words = {names[stat.ref_value].name for stat in event.stats}
+                    events.append((time, SIGNS[kind], stats, words))
+    allocator = "bfc_cpu" if device == "CPU:0" else device.replace(":", "_") + "_"
+    found, rooms = [], set()
+    for _, sign, stats, words in sorted(events, key=lambda event: event[0]):
+        address = stats["addr"].uint64_value or stats["addr"].int64_value
+        if not any(word.startswith(allocator) for word in words):
+            continue
+        if sign > 0 and "temp" in words:
+            rooms.add(address)
+        elif sign < 0 and address in rooms:
+            rooms.remove(address)
+        else:
+            size = -(-stats["requested_bytes"].int64_value // 256) * 256
+            found.append(sign * size)
+    if not found:
         raise ValueError("TensorFlow counts no memory: import ledger before TensorFlow")
-    del probe
-    for _ in range(5):  # a block fills the hole that was larger than what went into it
-        memory.reset_memory_stats(device)
-        before = memory.get_memory_info(device)["current"]
-        result = run(data)
-        after = memory.get_memory_info(device)
-        del result
-        found.append((after["current"] - before, after["peak"] - before))
-        size = [found[-1][1] * 15 // 16]
-        blocks.append(tf.raw_ops.Empty(shape=size, dtype="uint8", init=False))
-    return tuple(map(min, zip(*found)))
+    return result, found
 
 
 def main():
