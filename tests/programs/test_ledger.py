@@ -40,7 +40,7 @@ def real(model, loss, x, y, way):
     before = memory.get_memory_info("CPU:0")["current"]
     found = max(accumulate(_traced(step, data, "CPU:0")[1]))
     blocks = memory.get_memory_info("CPU:0")["peak"] - before
-    assert found <= blocks < 2 * found, (found, blocks)  # by the allocator's own counter
+    assert found <= blocks < 2 * found, (found, blocks)  # by its own counter
     return held + found
 
 def tried(model, x, y, loss):
