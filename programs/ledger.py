@@ -335,43 +335,41 @@ def _measured(model, run, data):
 def _traced(run, data, device):
     """What a call returns, and the bytes that TensorFlow took and gave back in turn.
 
-    Its counter knows blocks, which are up to twice as large as what was asked for, as
-    the threads happened to leave them; its trace says both, and what a kernel took to
-    work in, which hangs on the number of a CPU's threads and is left out.
+    As asked for: its counter knows larger blocks. What a kernel took to work in hangs
+    on the number of a CPU's threads, and is left out.
     """
     import tensorflow as tf
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-    space, events = xplane_pb2.XSpace(), []
+    space = xplane_pb2.XSpace()
     with tempfile.TemporaryDirectory() as folder:
         options = tf.profiler.experimental.ProfilerOptions(python_tracer_level=0)
         with tf.profiler.experimental.Profile(folder, options):
             result = run(data)
         for file in Path(folder).rglob("*.xplane.pb"):
             space.MergeFromString(file.read_bytes())
-    for plane in space.planes:
-        names = plane.stat_metadata
-        for line in plane.lines:
-            for event in line.events:
-                kind = plane.event_metadata[event.metadata_id].name
-                if kind in SIGNS:
-                    time = line.timestamp_ns * 1000 + event.offset_ps
-                    stats = {names[stat.metadata_id].name: stat for stat in event.stats}
-                    words = {names[stat.ref_value].name for stat in event.stats}
-                    events.append((time, SIGNS[kind], stats, words))
+    events = [
+        (line.timestamp_ns * 1000 + event.offset_ps, plane, event)
+        for plane in space.planes
+        for line in plane.lines
+        for event in line.events
+    ]
     allocator = "bfc_cpu" if device == "CPU:0" else device.replace(":", "_") + "_"
     found, rooms = [], set()
-    for _, sign, stats, words in sorted(events, key=lambda event: event[0]):
-        address = stats["addr"].uint64_value or stats["addr"].int64_value
-        if not any(word.startswith(allocator) for word in words):
+    for _, plane, event in sorted(events, key=lambda event: event[0]):
+        sign = SIGNS.get(plane.event_metadata[event.metadata_id].name)
+        names = plane.stat_metadata
+        stats = {names[stat.metadata_id].name: stat for stat in event.stats}
+        words = {names[stat.ref_value].name for stat in event.stats}
+        if not sign or not any(word.startswith(allocator) for word in words):
             continue
+        address = stats["addr"].uint64_value or stats["addr"].int64_value
         if sign > 0 and "temp" in words:
             rooms.add(address)
-        elif sign < 0 and address in rooms:
-            rooms.remove(address)
+        elif sign > 0 or address not in rooms:
+            found.append(sign * -(-stats["requested_bytes"].int64_value // 256) * 256)
         else:
-            size = -(-stats["requested_bytes"].int64_value // 256) * 256
-            found.append(sign * size)
+            rooms.remove(address)
     if not found:
         raise ValueError("TensorFlow counts no memory: import ledger before TensorFlow")
     return result, found

@@ -17,6 +17,7 @@ batches = problem.order(0)[: full * size].reshape(full, size)
 mine = batches[:, rank::world]  # each host has its own examples, and all as many
 how = {"epochs": EPOCHS, "batch_size": size // world, "verbose": 2 * (rank == 0)}
 valid, data = (problem.examples(m.ravel()) for m in (mine[:VALID], mine[VALID:]))
-how |= {"validation_data": valid, "callbacks": []}  # your callbacks
+# Your callbacks run on each rank: a path that one writes needs the rank in its name.
+how |= {"validation_data": valid, "callbacks": []}
 one_file.fit(model, data, gather, rank, state, **how)
 checkpoint.save("checkpoint.npz", EPOCHS * (full - VALID), [], state, rank)

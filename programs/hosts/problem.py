@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 # STEPS is epochs * (EXAMPLES // BATCH), and BATCH that of all workers together.
+# (fit_jax.py has EPOCHS and VALID, at its own top, in place of STEPS.)
 STEPS, BATCH, EXAMPLES = 12, 64, 256
 SAVE_EVERY = 3  # steps from one checkpoint to the next; the chapter computes it
 LOOK_EVERY = 1  # steps from one look for the file `stop` to the next
