@@ -1,5 +1,7 @@
 """What makes pages light, and the first page, by parts."""
 
+import re
+
 import pytest
 from book_site import landing_page, page_description, quick_pages
 from docutils import nodes
@@ -58,6 +60,12 @@ def test_code_without_a_tag_has_the_colour_that_it_would_have(mode):
     for kind, name in STANDARD_TYPES.items():
         if quick_pages.PLAIN_CODE.fullmatch(f'<span class="{name}">x</span>'):
             assert style.style_for_token(kind)["color"] in (plain, None), kind
+    strings = [
+        style.style_for_token(kind)
+        for kind, name in STANDARD_TYPES.items()
+        if re.fullmatch(quick_pages.STRING, f'<span class="{name}">')
+    ]
+    assert len(strings) > 2 and all(each == strings[0] for each in strings)
 
 
 def test_pictures_are_smaller_without_a_loss_and_state_their_size(tmp_path):

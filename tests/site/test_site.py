@@ -119,7 +119,7 @@ def test_a_chapter_is_light(reader, base):
     assert any(name.endswith(".css") for name in data)
     sizes = {name: len(gzip.compress(content)) for name, content in data.items()}
     assert sum(sizes.values()) <= 200_000, sizes
-    assert sum(map(len, data.values())) <= 710_000, sizes
+    assert sum(map(len, data.values())) <= 700_000, sizes
 
 
 def test_links_within_the_site_lead_to_a_page_and_a_place():

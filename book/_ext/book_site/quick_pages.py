@@ -38,10 +38,9 @@ PICTURE_SIZE = re.compile(r' style="width: (\d+)px; height: (\d+)px;"')
 
 # Pygments's names for code that the site's two styles show in the colour of text.
 PLAIN_CODE = re.compile(r'<span class="(?:n|nn|nx|p|pm|w|x|g)">([^<]*)</span>')
-# It colours each line of a long text by itself.
-SAME_COLOUR = re.compile(
-    r'<span class="(s2|sd)">[^<]*(?:</span>\s*<span class="\1">[^<]*)+'
-)
+# It names each part of a string by itself; all have one colour.
+STRING = '<span class="s[12adi]">'
+SAME_COLOUR = re.compile(rf"{STRING}[^<]*(?:</span>\s*{STRING}[^<]*)+")
 
 CLASSES = re.compile(r'\sclass="([^"]*)"')
 WORD = re.compile(r"[A-Za-z_][\w-]*")
@@ -120,8 +119,7 @@ def lighten_page(
 
 def in_one_span(spans: re.Match[str]) -> str:
     """Spans of one colour, one after the other, as one."""
-    tag = f'<span class="{spans[1]}">'
-    return tag + re.sub(rf"</span>(\s*){tag}", r"\1", spans[0].removeprefix(tag))
+    return re.sub(rf"</span>(\s*){STRING}", r"\1", spans[0])
 
 
 def without_unused_rules(sheet: str, used: set[str]) -> str:
