@@ -319,60 +319,59 @@ def _measured(model, run, data):
         there = sum(grad.nbytes for grad in grads if grad is not None)
         del grads
         with profile(profile_memory=True) as profiled:
-            result = run(data)
+            result = run(data)  # alive until the profile ends
+        del result
         events = profiled.profiler.kineto_results.events()
         events = [event for event in events if event.name() == "[memory]"]
         events.sort(key=lambda event: event.start_ns())
-        sums = [*accumulate((event.nbytes() for event in events), initial=0)]
-        return sums[-1], max(sums) + there
-    device = model.trainable_variables[0].value.device.split("/device:")[-1]
-    result, sizes = _traced(run, data, device)
-    del result
+        sizes = [event.nbytes() for event in events]
+    else:
+        there, device = 0, model.trainable_variables[0].value.device
+        sizes = _traced(run, data, device.split("/device:")[-1])
     sums = [*accumulate(sizes, initial=0)]
-    return sums[-1], max(sums)
+    return sums[-1], max(sums) + there
 
 
 def _traced(run, data, device):
-    """What a call returns, and the bytes that TensorFlow took and gave back in turn.
+    """The bytes that TensorFlow takes and gives back in a call, one after the other.
 
-    As asked for: its counter knows larger blocks. What a kernel took to work in hangs
+    As asked for: its counter knows larger blocks. What a kernel takes to work in hangs
     on the number of a CPU's threads, and is left out.
     """
     import tensorflow as tf
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-    space = xplane_pb2.XSpace()
     with tempfile.TemporaryDirectory() as folder:
         options = tf.profiler.experimental.ProfilerOptions(python_tracer_level=0)
         with tf.profiler.experimental.Profile(folder, options):
-            result = run(data)
-        for file in Path(folder).rglob("*.xplane.pb"):
-            space.MergeFromString(file.read_bytes())
-    events = [
-        (line.timestamp_ns * 1000 + event.offset_ps, plane, event)
-        for plane in space.planes
-        for line in plane.lines
-        for event in line.events
-    ]
+            result = run(data)  # alive until the trace ends
+        file = next(Path(folder).rglob("*.xplane.pb"))
+        space = xplane_pb2.XSpace.FromString(file.read_bytes())
+    events = []
+    for plane in space.planes:
+        for line in plane.lines:
+            for event in line.events:
+                if sign := SIGNS.get(plane.event_metadata[event.metadata_id].name):
+                    time = line.timestamp_ns * 1000 + event.offset_ps
+                    events.append((time, sign, plane.stat_metadata, event.stats))
     allocator = "bfc_cpu" if device == "CPU:0" else device.replace(":", "_") + "_"
-    found, rooms = [], set()
-    for _, plane, event in sorted(events, key=lambda event: event[0]):
-        sign = SIGNS.get(plane.event_metadata[event.metadata_id].name)
-        names = plane.stat_metadata
-        stats = {names[stat.metadata_id].name: stat for stat in event.stats}
-        words = {names[stat.ref_value].name for stat in event.stats}
-        if not sign or not any(word.startswith(allocator) for word in words):
+    sizes, rooms = [], set()
+    for _, sign, names, stats in sorted(events, key=lambda event: event[0]):
+        found = {names[stat.metadata_id].name: stat for stat in stats}
+        if not names[found["allocator_name"].ref_value].name.startswith(allocator):
             continue
-        address = stats["addr"].uint64_value or stats["addr"].int64_value
-        if sign > 0 and "temp" in words:
+        address, region = found["addr"].int64_value, found.get("region_type")
+        if sign > 0 and region and names[region.ref_value].name == "temp":
             rooms.add(address)
-        elif sign > 0 or address not in rooms:
-            found.append(sign * -(-stats["requested_bytes"].int64_value // 256) * 256)
-        else:
+        elif address in rooms:
             rooms.remove(address)
-    if not found:
+        else:
+            size = -(-found["requested_bytes"].int64_value // 256) * 256
+            sizes.append(sign * size)
+    if not sizes:
         raise ValueError("TensorFlow counts no memory: import ledger before TensorFlow")
-    return result, found
+    del result
+    return sizes
 
 
 def main():

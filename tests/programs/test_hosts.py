@@ -166,6 +166,7 @@ def test_two_hosts_train_as_one_process(engine, changes, more, rounding, tmp_pat
         for number, weight in enumerate(weights):
             assert np.allclose(saved[f"arr_{number}"], weight, atol=rounding["atol"])
     assert "12 of 12 steps" in alone(engine, folder, (HOSTS / "result.py").read_text())
+    assert (folder / "model.keras").exists()
     (folder / "model.keras").unlink()
     (folder / "checkpoint.npz").unlink()  # no untrained model is saved
     with pytest.raises(subprocess.CalledProcessError):

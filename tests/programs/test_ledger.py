@@ -8,7 +8,7 @@ from tests.programs.engines import ENGINES, JAX_FIRST, on
 REAL = """
 import gc, json
 from itertools import accumulate
-from ledger import EAGER, ENGINE, GRAPH, XLA, _measured, _traced, ledger
+from ledger import EAGER, ENGINE, GRAPH, XLA, _traced, ledger
 import keras, numpy as np, ordinary
 
 def size(values):
@@ -32,16 +32,25 @@ def real(model, loss, x, y, way):
         plan = found[-1]
         new = plan.output_size_in_bytes - plan.alias_size_in_bytes
         return held + plan.temp_size_in_bytes + new
-    step = lambda data: model.train_on_batch(*data)
-    if ENGINE == "torch":
-        return held + _measured(model, step, data)[1]
-    from tensorflow.config import experimental as memory
-    memory.reset_memory_stats("CPU:0")
-    before = memory.get_memory_info("CPU:0")["current"]
-    found = max(accumulate(_traced(step, data, "CPU:0")[1]))
-    blocks = memory.get_memory_info("CPU:0")["peak"] - before
-    assert found <= blocks < 2 * found, (found, blocks)  # by its own counter
-    return held + found
+    if ENGINE == "tensorflow":
+        from tensorflow.config import experimental as memory
+        memory.reset_memory_stats("CPU:0")
+        before = memory.get_memory_info("CPU:0")["current"]
+        sizes = _traced(lambda data: model.train_on_batch(*data), data, "CPU:0")
+        found = max(accumulate(sizes))
+        blocks = memory.get_memory_info("CPU:0")["peak"] - before
+        assert found <= blocks < 2 * found, (found, blocks)  # by its own counter
+        return held + found
+    from torch.profiler import profile
+    there, live, peak = size(model.trainable_variables), 0, 0
+    with profile(profile_memory=True) as profiled:
+        model.train_on_batch(*data)
+    events = profiled.profiler.kineto_results.events()
+    events = [event for event in events if event.name() == "[memory]"]
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        live += event.nbytes()
+        peak = max(peak, live)
+    return held + there + peak
 
 def tried(model, x, y, loss):
     model.compile("adam", loss)
