@@ -62,7 +62,8 @@ class Noise(keras.layers.Layer):
         return x + keras.random.normal((20,), seed=self.draws)
 
     def build(self, shape):
-        self.draws = keras.random.SeedGenerator(keras.random.randint((), 0, 99).item())
+        draw = keras.random.randint((), 0, 2**30).item()
+        self.draws = keras.random.SeedGenerator(draw)
 
 dense, x, y = ordinary.dense(9)
 dense.compile("adam", "sparse_categorical_crossentropy")
@@ -72,7 +73,8 @@ def said(make, rows, text=""):
     except ValueError as error:
         return str(error)
 def noisy():
-    model = keras.Sequential([keras.Input((20,)), Noise(), keras.layers.Dense(4)])
+    last = keras.layers.Dense(4, "softmax")
+    model = keras.Sequential([keras.Input((20,)), Noise(), last])
     model.compile("sgd", "sparse_categorical_crossentropy")
     return model
 def still():
