@@ -8,7 +8,7 @@
 # 04-place-operations.ipynb tests/checks" has pytest run these alone, and PYTEST_ARGS="-x
 # -k xla" hands options on to it.
 .DEFAULT_GOAL := help
-.PHONY: help book serve pdf epub zip test claims lint tests lab sync refresh measure versions assignments grade mark constraints clean
+.PHONY: help book serve pdf epub zip test claims lint tests lab sync address refresh measure versions assignments grade mark constraints clean
 VENV ?= .venv
 export VENV
 BIN := $(VENV)/bin
@@ -111,9 +111,19 @@ lab: ## open the notebooks and assignments in JupyterLab
 	@$(INSTALL) all
 	@$(RUN) jupyterlab
 
-sync: ## copy snippets, addresses and lists of claims to where they are shown
+sync: ## copy snippets, addresses and lists of claims into the chapters
 	@$(INSTALL) book
 	@$(RUN) tools.notebooks.sync
+
+# OWNER/NAME stands in addresses of GitHub and of Colab; the site is OWNER.github.io/NAME, or
+# OWNER.github.io alone if that is the NAME.
+address: ## change the repository's address in all files: URL=https://github.com/OWNER/NAME
+	@case '$(URL)' in https://github.com/?*/*[!/]) ;; *) echo "error: which one? Fix: make address URL=https://github.com/OWNER/NAME" >&2; exit 1 ;; esac
+	@site() { echo "$$1" | sed 's|/|.github.io/|; s|^\(.*\)/\1$$|\1|'; }; \
+	old=$$(sed -n 's|^  url: https://github.com/\([^ ]*\).*|\1|p' _config.yml); new='$(URL:https://github.com/%=%)'; \
+	git grep -lz "$${old%/*}" | xargs -0 perl -pi \
+		-e "s{github(\.com|usercontent\.com|)/\Q$$old\E(?![\w-])}{github\$$1/$$new}g;" \
+		-e "s{\Q$$(site "$$old")\E(?![\w-])}{$$(site "$$new")}g"
 
 refresh: ## execute notebooks and store their outputs [NB=05]
 	@$(INSTALL) all

@@ -3,11 +3,8 @@
 import notebook_factory as factory
 import pytest
 
-from tools.model import address
 from tools.model.errors import UserError
 from tools.notebooks import sync
-
-OTHER = "https://github.com/a/b"
 
 
 def path_of(house):
@@ -58,7 +55,6 @@ def test_a_changed_snippet_is_reported_then_copied(house, capsys):
     "source, message",
     [
         ("# >>> snippets/none.py\n# <<<", "no snippet snippets/none.py"),
-        ("# >>> ../README.md\n# <<<", "no snippet ../README.md"),
         ("# >>> snippets/quiet_start.py\nx = 1", "has no end. Fix: .*# <<<"),
         (
             "# >>> snippets/quiet_start.py\n# >>> snippets/quiet_start.py\n# <<<",
@@ -70,35 +66,10 @@ def test_a_broken_block_changes_nothing(house, source, message):
     notebook = factory.chapter()
     factory.find(notebook, "# @title").source = f"# @title Set-up\n{source}"
     factory.save(house, notebook)
-    (house / "README.md").write_text("https://github.com/someone/some-book")
-    address.set_address(house, OTHER)
     before = factory.snapshot(house)
     with pytest.raises(UserError, match=rf"05-tiny.ipynb, cell 3 .*{message}"):
         sync.sync(house)
     assert factory.snapshot(house) == before
-
-
-def test_a_new_address_reaches_all_links(house):
-    address.set_address(house, OTHER)
-    stale = sync.sync(house, check=True)
-    files = [message.partition(",")[0].partition(":")[0] for message in stale]
-    assert files == ["05-tiny.ipynb", "05-tiny.ipynb", "README.md", "CITATION.cff"]
-    sync.sync(house)
-    first = factory.load(path_of(house)).cells[0].source
-    assert (
-        "\n\n**[Open in Colab](https://colab.research.google.com/github/a/b/blob/main"
-        "/notebooks/05-tiny.ipynb)**\n\n" in first
-    )
-    assert "(https://a.github.io/b/book/glossary.html)" in first
-    assert (house / "CITATION.cff").read_text().endswith(f"repository-code: {OTHER}\n")
-    assert (house / "README.md").read_text() == (
-        "# Some book\n\n"
-        "[code](https://github.com/a/b), [site](https://a.github.io/b/), "
-        "[Keras](https://github.com/keras-team/keras)\n"
-        "git clone https://github.com/a/b.git, "
-        "not https://github.com/someone/some-book-two\n"
-    )
-    assert sync.sync(house, check=True) == []
 
 
 def test_a_missing_colab_line_is_written_below_the_title(house):
@@ -129,27 +100,3 @@ def test_the_list_of_claims_follows_the_claims(house):
         "",
         "</details>",
     ]
-
-
-def test_a_new_address_reaches_the_assignments(house):
-    folder = house / "assignments"
-    (folder / "masters").mkdir(parents=True)
-    page = (
-        "See [chapter 5](https://someone.github.io/some-book/notebooks/05-tiny.html)."
-    )
-    (folder / "masters" / "1-first.md").write_text(f"# First\n\n{page}\n")
-    line = (
-        "**[Open in Colab](https://colab.research.google.com/github/someone/some-book"
-        "/blob/main/assignments/1-first.ipynb)**"
-    )
-    path = folder / "1-first.ipynb"
-    path.write_text(f"{line}\n{page}\n")
-    address.set_address(house, OTHER)
-    assert any("1-first.ipynb: has another" in one for one in sync.sync(house, True))
-    sync.sync(house)
-    for changed in (path, folder / "masters" / "1-first.md"):
-        text = changed.read_text()
-        assert "https://a.github.io/b/notebooks/05-tiny.html" in text
-        assert "someone" not in text
-    assert "github/a/b/blob/main/assignments/1-first.ipynb" in path.read_text()
-    assert sync.sync(house, check=True) == []

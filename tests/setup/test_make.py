@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from tools.model import address
+from tools.notebooks import sync
+
 # A Python that notes what is to be installed, or what is to be run.
 PYTHON = """#!/bin/sh
 case "$*" in
@@ -139,3 +142,24 @@ def test_a_red_part_keeps_no_other_from_running(ready, red):
     assert result.returncode == (2 if red else 0), result.stderr
     assert last[red] in result.stderr
     assert ("all is green" in result.stdout) == (not red)
+
+
+# Renaming
+
+
+def test_a_new_address_reaches_all_links(ready):
+    run(ready, "git", "init", "-q")
+    run(ready, "git", "add", ".")
+    assert "Fix: make address URL=" in run(ready, "make", "address").stderr
+    assert run(ready, "make", "address", "URL=https://github.com/a/b").returncode == 0
+    assert (ready / "README.md").read_text() == (
+        "# Some book\n\n"
+        "[code](https://github.com/a/b), [site](https://a.github.io/b/), "
+        "[Keras](https://github.com/keras-team/keras)\n"
+        "git clone https://github.com/a/b.git, "
+        "not https://github.com/someone/some-book-two\n"
+    )
+    assert address.repository(ready).url == "https://github.com/a/b"
+    chapter = (ready / "notebooks/05-tiny.ipynb").read_text()
+    assert "(https://a.github.io/b/book/glossary.html)" in chapter
+    assert sync.sync(ready, check=True) == []  # the link to Colab is right, too

@@ -1,4 +1,4 @@
-"""Copy into notebooks and prose what stands elsewhere: snippets, addresses, claims."""
+"""Copy into chapters what stands elsewhere: snippets, addresses, lists of claims."""
 
 import argparse
 import re
@@ -12,21 +12,7 @@ from tools.model.chapters import ROOT, Chapter
 from tools.model.errors import UserError, command
 from tools.notebooks import normalise
 
-ADDRESSED = (
-    "notebooks/*.ipynb",
-    "assignments/*.ipynb",
-    "assignments/masters/*.md",
-    "README.md",
-    "CONTRIBUTING.md",
-    "CITATION.cff",  # the last: it holds the address that others may still have
-)
 COLAB_LINE = re.compile(r"(?m)^\*\*\[Open in Colab\]\(.*\)\*\*$")
-COLAB_ADDRESS = re.compile(
-    rf"{address.COLAB}/(?P<owner>[^/\s)]+)/(?P<name>[^/\s)]+)"
-    r"/blob/(?P<branch>[^\s)]+?)/(?:notebooks|assignments)/[^/\s)]+\.ipynb"
-)
-CITED = re.compile(r'(?m)^repository-code:\s*"?(?P<url>[^\s"#]+)')
-COPIED = ("snippets", "programs")  # the folders whose files notebooks carry
 START, END = MARKERS = ("# >>>", "# <<<")
 BLOCK = re.compile(rf"(?ms)^{START} (?P<name>\S+)$(?P<body>.*?)(?:^{END}$|\Z)")
 PROVED = "## What you proved"
@@ -55,8 +41,7 @@ def insert_snippets(source: str, place: str, root: Path = ROOT) -> str:
     def filled(block: re.Match[str]) -> str:
         name = block["name"]
         path = root / name
-        folder, _, rest = name.partition("/")
-        if folder not in COPIED or ".." in rest or not path.is_file():
+        if not path.is_file():
             raise UserError(
                 f"{place}: there is no snippet {name}. "
                 "Fix: name a file of snippets/ or programs/."
@@ -70,24 +55,6 @@ def insert_snippets(source: str, place: str, root: Path = ROOT) -> str:
         return f"{START} {name}\n{text}\n{END}"
 
     return BLOCK.sub(filled, source)
-
-
-def old_addresses(text: str, new: Repository) -> set[Repository]:
-    """The other addresses of this book in the text of a file: it is from a fork."""
-    old = {
-        Repository(f"https://github.com/{x['owner']}/{x['name']}", **x.groupdict())
-        for x in COLAB_ADDRESS.finditer(text)
-    }
-    return old - {new}
-
-
-def readdress(text: str, old: Repository, new: Repository) -> str:
-    """Change every link to a repository, its site and its notebooks on Colab."""
-    for folder in ("notebooks/", "assignments/"):
-        text = text.replace(old.colab_files + folder, new.colab_files + folder)
-    site = r"(?=(?:assignments|book|notebooks|_static)/|index\.html|[\s)>\"'#\\]|$)"
-    text = re.sub(re.escape(old.pages) + site, new.pages, text)
-    return re.sub(re.escape(old.url) + r"(?![\w-]|\.(?!git\b)\w)", new.url, text)
 
 
 def synced_notebook(
@@ -143,26 +110,14 @@ def sync(root: Path = ROOT, check: bool = False) -> list[str]:
     repository = address.repository(root)
     stale: list[str] = []
     texts: dict[Path, str] = {}
-    cited = {
-        address.parse(x["url"], repository.branch, "CITATION.cff")
-        for x in CITED.finditer((root / "CITATION.cff").read_text(encoding="utf-8"))
-    }
-    for path in [path for pattern in ADDRESSED for path in sorted(root.glob(pattern))]:
-        text = stored = path.read_text(encoding="utf-8")
-        if path.parent == root / "notebooks":
-            notebook, reasons = synced_notebook(path, repository, root)
-            canonical = normalise.dumps(notebook)
-            if not reasons and not check and stored != canonical:
-                reasons = [f"{path.name}: is not in canonical form"]
-            stale += reasons
-            text = canonical if reasons else stored
-        addressed = text
-        for old in cited - {repository} | old_addresses(stored, repository):
-            addressed = readdress(addressed, old, repository)
-        if addressed != text:
-            stale.append(f"{path.name}: has another address than _config.yml")
-        if addressed != stored:
-            texts[path] = addressed
+    for path in chapters.chapter_paths(root):
+        notebook, reasons = synced_notebook(path, repository, root)
+        text = normalise.dumps(notebook)
+        if not (reasons or check) and path.read_text(encoding="utf-8") != text:
+            reasons = [f"{path.name}: is not in canonical form"]
+        if reasons:
+            texts[path] = text
+        stale += reasons
     path, text = root / claims_file.STORED, claims_file.claims_text(root)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         stale.append(f"{path.name}: is not what the chapters' claims say")
@@ -175,7 +130,7 @@ def sync(root: Path = ROOT, check: bool = False) -> list[str]:
 
 @command
 def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
-    """Copy snippets, addresses and lists of claims to where they are shown."""
+    """Copy snippets, addresses and lists of claims into the chapters."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument(
         "--check", action="store_true", help="only report, change nothing"
