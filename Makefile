@@ -127,7 +127,8 @@ address: ## change the repository's address in all files: URL=https://github.com
 
 refresh: ## execute notebooks and store their outputs [NB=05]
 	@$(INSTALL) all
-	@$(RUN) tools.notebooks.refresh $(if $(NB),'$(NB)')
+	@$(RUN) tools.notebooks.sync
+	@$(RUN) pytest --store $(if $(NB),notebooks/$(NB)-*.ipynb,notebooks) $(PYTEST_ARGS)
 
 measure: ## measure this machine for What a GPU would give [ARGS=--quick or --compiler]
 	@$(INSTALL) all

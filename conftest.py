@@ -8,7 +8,11 @@ import pytest
 
 from tools import machine
 from tools.checks.summary import Summary
-from tools.notebooks import refresh
+
+# Settings of the person who runs this: a chapter sets what it needs itself.
+PERSONAL = ("JAX_", "KERAS_", "PYTEST_ADDOPTS", "PYTHONPATH", "TF_", "XLA_")
+# Outputs are those of a CPU, so they are the same on a machine with a GPU.
+CPU_ONLY = {"CUDA_VISIBLE_DEVICES": "-1"}
 
 pytest_plugins = ["tools.checks.cells"]
 
@@ -29,9 +33,9 @@ def pytest_configure(config: pytest.Config) -> None:
         prefix="chapter-home-", ignore_cleanup_errors=True
     )
     config.add_cleanup(home.cleanup)
-    for name in [name for name in os.environ if name.startswith(refresh.PERSONAL)]:
+    for name in [name for name in os.environ if name.startswith(PERSONAL)]:
         patch.delenv(name)
-    for name, value in refresh.CPU_ONLY.items():
+    for name, value in CPU_ONLY.items():
         patch.setenv(name, value)
     for name in ("KERAS_HOME", "IPYTHONDIR"):
         folder = Path(home.name, name.lower())

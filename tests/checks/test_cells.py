@@ -1,6 +1,7 @@
 """The check of the notebooks turns red when it should, and says what it checked."""
 
 import dataclasses
+import datetime
 import os
 import re
 import shutil
@@ -88,7 +89,7 @@ DIES = {
 
 def start(root, notebooks, *options):
     """Start the check of notebooks made of named code cells."""
-    for name in ("tests", "notebooks", "temporary"):
+    for name in ("tests", "notebooks", "temporary", "kernels/python3"):
         (root / name).mkdir(parents=True)
     for name in ("conftest.py", "pyproject.toml", "tests/sanitize.cfg"):
         shutil.copy(chapters.ROOT / name, root / name)
@@ -99,7 +100,9 @@ def start(root, notebooks, *options):
         factory.save(root, notebook, f"{number:02}-{name}.ipynb")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     environment |= {"KERAS_BACKEND": "the reader's", "TF_XLA_FLAGS": "the reader's"}
-    environment |= {"TMPDIR": str(root / "temporary")}
+    environment |= {"TMPDIR": str(root / "temporary"), "JUPYTER_PATH": str(root)}
+    kernel = '{"argv": ["/nowhere"], "display_name": "the reader\'s", "language": "x"}'
+    (root / "kernels/python3/kernel.json").write_text(kernel)
     return subprocess.Popen(
         [sys.executable, "-m", "pytest", "notebooks", *OPTIONS, *options],
         cwd=root,
@@ -207,6 +210,26 @@ def test_the_run_is_red_with_a_summary_and_leaves_nothing(run):
     assert claims["one is two."]["outcome"] == "broken"
     assert claims["one is two."]["reason"].startswith("AssertionError")
     assert left_behind(run.root) == []
+
+
+def test_a_notebook_is_stored_if_none_of_its_cells_fails(tmp_path):
+    root = tmp_path / "house"
+    new = {"new": factory.code("print('new')\n1 + 2", factory.stream("old\n"))}
+    lacks = "claim with nothing to loop over"
+    notebooks = {"good": HEALTHY | new, "bad": new | {lacks: SICK[lacks]}}
+    process = start(root, notebooks, "--store")
+    bad = root / "notebooks/02-bad.ipynb"
+    before = bad.read_bytes()
+    assert process.wait(timeout=200) == 1
+    assert "2.1 02-bad.ipynb, cell 2" in (root / "output").read_text()
+    assert bad.read_bytes() == before
+    good = factory.load(root / "notebooks/01-good.ipynb")
+    printed, result = good.cells[-1].outputs
+    assert (printed.text, result.data) == ("new\n", {"text/plain": "3"})
+    assert result.execution_count == good.cells[-1].execution_count == len(good.cells)
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    assert good.metadata.book.verified.date == today
+    assert "keras" in good.metadata.book.verified.packages
 
 
 def test_an_interrupted_run_leaves_no_kernel(tmp_path):

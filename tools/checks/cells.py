@@ -4,10 +4,15 @@ nbval runs the cells and compares what they print. Here each notebook gets a ker
 an empty folder, a cell that stops its kernel stops its notebook alone, and a claim
 *held* only if an assertion ran in its cell. The outcomes are properties of the test
 cases, so that the summary, the XML of a run and what reads it agree.
+
+With `--store`, which `make refresh` gives, nothing is compared: what the cells print is
+stored in the notebook, with the versions it was made with, if none of them failed.
 """
 
 import contextlib
+import datetime
 import os
+import platform
 import signal
 import subprocess
 import tempfile
@@ -17,15 +22,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty
 
+import nbformat
 import psutil
 import pytest
 from jupyter_client.manager import KernelManager
 from nbclient.exceptions import DeadKernelError
-from nbval.kernel import RunningKernel
+from nbval.kernel import (
+    CURRENT_ENV_KERNEL_NAME,
+    NbvalKernelspecManager,
+    RunningKernel,
+)
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
+from tools import machine
 from tools.model import chapters, outcomes
-from tools.notebooks.refresh import THIS_PYTHON
+from tools.notebooks import normalise
 
 RUN = "BOOK_TEST_RUN"  # the variable that marks the processes of a run's kernels
 # A process of a chapter that is slow on a busy machine is not wrong: it gets four times
@@ -57,7 +68,8 @@ class Kernel(RunningKernel):
         # A port that is free may be another's a moment later. A socket is a file,
         # whose path may have 104 characters.
         self.km = KernelManager(
-            **THIS_PYTHON,
+            kernel_name=CURRENT_ENV_KERNEL_NAME,  # the Python that runs this program
+            kernel_spec_manager=NbvalKernelspecManager(),
             connection_file=connection,
             transport="ipc" if len(connection) < 95 else "tcp",
         )
@@ -138,15 +150,36 @@ class Notebook(IPyNbFile):
                 options=cell.options,
             )
 
+    def code(self) -> list[nbformat.NotebookNode]:
+        """The notebook's code cells."""
+        return [cell for cell in self.nb.cells if cell.cell_type == "code"]
+
     def setup(self) -> None:
         """Start the kernel, and read what may differ between two runs."""
+        if self.config.option.store:
+            for cell in self.code():  # one without a count is not compared
+                cell.outputs, cell.execution_count = [], None
         self.kernel = Kernel()
         self.kernel.start(self.config.option.nbval_kernel_startup_timeout)
         self.setup_sanitize_files()
 
     def teardown(self) -> None:
-        """Stop the kernel, if it runs, and remove its folder."""
+        """Stop the kernel, if it runs, and store a notebook in which nothing failed."""
         self.kernel.stop()
+        if self.config.option.store and all(x.execution_count for x in self.code()):
+            self.nb.metadata["book"] = {"verified": provenance()}
+            normalise.write(self.path, self.nb)
+
+
+def provenance() -> dict:
+    """What the outputs were made with: date, Python, platform, packages."""
+    system = f"{platform.system()} {platform.machine()}, {machine.cores()} cores"
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "platform": system,
+        "packages": machine.versions(),
+    }
 
 
 class Cell(IPyNbCell):
@@ -180,13 +213,22 @@ class Cell(IPyNbCell):
                 reason = f"the time limit was passed in code cell {self.cell_num}"
                 self.parent.stopped = reason
             raise
-        self.judge()
+        not_checked = self.judge()
+        if self.config.option.store:
+            self.cell.outputs = nbformat.from_dict(self.test_outputs)
+            self.cell.execution_count = 1  # as the first; then they are numbered
+        if not_checked:
+            pytest.skip(not_checked)
 
-    def judge(self) -> None:
-        """Decide whether a cell that ran to its end did what it is tagged for."""
+    def judge(self) -> str:
+        """Decide whether a cell that ran to its end did what it is tagged for.
+
+        Returns:
+            Why that could not be checked, or nothing.
+        """
         reasons = outcomes.reasons(self.test_outputs)
         if reasons and (self.is_claim or self.left_out):
-            pytest.skip("; ".join(reasons))
+            return "; ".join(reasons)
         # What runs in another process can't be counted: the form's check sees to that.
         counted = self.is_claim and not self.cell.source.startswith("%%")
         if counted and not self.parent.kernel.assertions_passed():
@@ -194,6 +236,7 @@ class Cell(IPyNbCell):
                 "No assertion ran. Fix: assert the claim on every path, "
                 "or call not_checked with the reason."
             )
+        return ""
 
     @property
     def left_out(self) -> bool:
@@ -253,6 +296,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Iterator[N
         else collector
         for collector in (yield)
     ]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--store`."""
+    parser.addoption("--store", action="store_true", help="store what the cells print")
 
 
 def pytest_configure(config: pytest.Config) -> None:
