@@ -124,11 +124,6 @@ def outcomes(backend, waiting):
         yield {**case, "backend": backend, **MEASURED}
 
 
-def interrupted_outcomes(backend, waiting):
-    yield next(outcomes(backend, waiting))
-    raise KeyboardInterrupt
-
-
 def outcome_or_death(case):
     """What stands for `measure.outcome` in a process of its own."""
     if case["size"] == 2:
@@ -145,34 +140,17 @@ def measuring(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "outcomes", outcomes)
     monkeypatch.setenv("KERAS_BACKEND", "jax")
 
-    def run(folder=tmp_path, commit="abcdef0"):
-        return measure.main(["--out", str(folder), "--commit", commit])
+    def run(folder=tmp_path):
+        return measure.main(["--out", str(folder), "--commit", "abcdef0"])
 
     return run
-
-
-def test_an_interrupted_run_keeps_the_whole_record_and_is_gone_on_with(
-    tmp_path, measuring, monkeypatch, capsys
-):
-    assert measuring() == 0
-    (whole,) = record.load_devices(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(measure, "outcomes", interrupted_outcomes)
-        assert measuring() == 130
-        assert record.load_devices(tmp_path) == [whole]
-        assert measuring() == 130
-    assert measuring(commit="0abcdef") == 1
-    assert "Fix: go on with these, or remove the file" in capsys.readouterr().err
-    assert measuring() == 0
-    assert record.load_devices(tmp_path) == [whole]
-    assert [path.name for path in tmp_path.iterdir()] == ["a-cpu-2-cores.json"]
 
 
 def test_after_a_case_that_kills_its_process_the_others_are_measured(monkeypatch):
     monkeypatch.setattr(measure, "outcome", outcome_or_death)
     before, dead, after = measure.outcomes("jax", list(TINY))
     assert (before["status"], after["status"]) == ("measured", "measured")
-    assert dead["size"] == 2 and "killed (SIGKILL)" in dead["why"]
+    assert dead["size"] == 2 and dead["why"] == measure.DIED
 
 
 def settings():

@@ -29,7 +29,7 @@ def command(main: Callable[..., int | None]) -> Callable[..., int]:
             print(f"error: {place}{error.strerror}. {FIX}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
-            print("interrupted: what was finished before is kept", file=sys.stderr)
+            print("interrupted: the files that are finished are kept", file=sys.stderr)
             return 130
 
     return run

@@ -2,18 +2,14 @@
 
 It needs Keras and one of TensorFlow, JAX and PyTorch, nothing else. Each backend that
 is installed, or the one that KERAS_BACKEND names, is measured in a process of its own,
-with the stopwatch of chapter 2, which waits for the device. Each result goes at once to
-a file that ends in `.partial.json`, and gets its name when all are there: after Ctrl-C
-the same command goes on.
+with the stopwatch of chapter 2, which waits for the device. The file is written when
+all results are there.
 """
 
 import argparse
 import itertools
-import json
-import multiprocessing
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
@@ -38,6 +34,7 @@ WAYS = {
 }
 UNSAID = ("first_s", "samples_s", "synchronised_by", "batch")
 DRIVER = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+DIED = "its process ended, as when memory runs out"
 RAN_OUT = re.compile(r"out of memory|RESOURCE_?EXHAUSTED|OutOfMemory|MemoryError", re.I)
 
 
@@ -139,31 +136,19 @@ def outcome(case: dict) -> dict:
 def outcomes(backend: str, waiting: list[dict]) -> Iterator[dict]:
     """Each case with its outcome, from one process, and from a new one after a failure.
 
-    If a process dies, that is the outcome of its case.
+    If a process dies, that is the outcome of its case: a case that is too large for
+    the machine's memory may be killed.
     """
     while waiting:
         with engines.processes({"KERAS_BACKEND": backend}) as pool:
             result: dict = {}
             while waiting and "why" not in result:
                 case = {**waiting.pop(0), "backend": backend}
-                future = pool.submit(outcome, case)
-                children = multiprocessing.active_children()
                 try:
-                    result = future.result()
+                    result = pool.submit(outcome, case).result()
                 except BrokenProcessPool:
-                    result = {"status": "failed", "why": end_of(*children)}
+                    result = {"status": "failed", "why": DIED}
                 yield {**case, **result}
-
-
-def end_of(child: multiprocessing.Process) -> str:
-    """How a process ended."""
-    while child.exitcode is None:  # the pool waits for it, too, and may learn it first
-        child.join(0.1)
-    code = child.exitcode
-    if code == -signal.SIGKILL:
-        return "the process was killed (SIGKILL), as when memory runs out"
-    kind = f"status {code}" if code >= 0 else signal.Signals(-code).name
-    return f"the process ended with {kind}"
 
 
 def describe(result: dict) -> str:
@@ -174,28 +159,9 @@ def describe(result: dict) -> str:
     return " ".join(words)
 
 
-def begin(path: Path, head: dict) -> dict:
-    """What was measured so far: nothing, or what an interrupted run has left.
-
-    Raises:
-        UserError: what is there is of another program, machine or command.
-    """
-    if not path.exists():
-        return {**head, "results": []}
-    known = json.loads(path.read_text(encoding="utf-8"))
-    origin, results = known["provenance"], known["results"]
-    wanted = {**head["provenance"], "date": origin["date"]}
-    if known != {**head, "provenance": wanted, "results": results}:
-        raise UserError(
-            f"{path}: begun by `{origin['command']}` at commit {origin['commit']}, or "
-            "with other versions. Fix: go on with these, or remove the file"
-        )
-    print(f"{len(results)} measurements are there already, in {path}")
-    return known
-
-
 def measure_all(head: dict, backends: list[str], quick: bool, out: Path) -> None:
     """Measure all backends; each device that they compute on has a file of its own."""
+    out.mkdir(parents=True, exist_ok=True)  # what hinders it is said now
     records: dict[Path, dict] = {}
     for backend in backends:
         try:
@@ -205,23 +171,17 @@ def measure_all(head: dict, backends: list[str], quick: bool, out: Path) -> None
             print(f"{backend} does not start: {error!r}", file=sys.stderr)
             continue
         slug = re.sub("[^a-z0-9]+", "-", device["name"].lower()).strip("-")
-        path = out / f"{slug}{record.PARTIAL}"
-        if path not in records:
-            records[path] = begin(path, {**head, "device": device})
-        record.write(path, records[path])  # what hinders it is said now
-        results = records[path]["results"]
-        done = sum(result["backend"] == backend for result in results)
-        waiting = list(cases(backend, device["kind"], tf32, quick))[done:]
+        new = {**head, "device": device, "results": []}
+        results = records.setdefault(out / f"{slug}.json", new)["results"]
+        waiting = list(cases(backend, device["kind"], tf32, quick))
         for result in outcomes(backend, waiting):
             results.append(result)
-            record.write(path, records[path])
             print(describe(result), flush=True)
     if not records:
         raise UserError("nothing was measured. Fix: what is printed above")
     for path, known in records.items():
-        final = path.with_name(path.name.replace(record.PARTIAL, ".json"))
-        path.replace(final)
-        print(f"{len(known['results'])} measurements are in {final}")
+        record.write(path, known)
+        print(f"{len(known['results'])} measurements are in {path}")
 
 
 @command

@@ -20,7 +20,6 @@ from tools.plan.sizes import BATCHES
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).with_name("results")
 PLAN = "compiled-plan.json"  # the one file there that is of no device
-PARTIAL = ".partial.json"  # how the name of an unfinished file of a device ends
 # Whose rate bounds the products of a policy, the fastest first.
 RATES = {
     "float32": ("tf32", "float32"),
@@ -144,7 +143,6 @@ def provenance(called: str, packages: dict[str, str], commit: str = "") -> dict:
 
 def write(path: Path, content: dict) -> None:
     """Write a file of results in one step: without it the old one is still there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     files.write_text(path, json.dumps(content, indent=1) + "\n")
 
 
@@ -180,8 +178,7 @@ def load_devices(folder: Path = FOLDER) -> list[dict]:
     Raises:
         UserError: a file can't be read, is invalid or has no provenance.
     """
-    names = sorted(path.name for path in folder.glob("*.json"))
-    paths = [folder / x for x in names if x != PLAN and not x.endswith(PARTIAL)]
+    paths = [path for path in sorted(folder.glob("*.json")) if path.name != PLAN]
     records = [parse(path, "schema-measured.json", "make measure") for path in paths]
     return sorted(
         records, key=lambda x: (x["device"]["kind"] == "cpu", x["device"]["name"])
