@@ -10,9 +10,7 @@ from tools.model.chapters import ROOT
 from tools.model.errors import UserError
 
 COLAB = "https://colab.research.google.com/github"
-OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})"
-NAME = r"[A-Za-z0-9_.-]{1,100}"
-URL = re.compile(rf"https://github\.com/(?P<owner>{OWNER})/(?P<name>{NAME})")
+URL = re.compile(r"https://github\.com/(?P<owner>[\w-]+)/(?P<name>[\w.-]+)(?<!\.git)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +56,7 @@ def repository(root: Path = ROOT) -> Repository:
             f"({' '.join(str(error).split())}). Fix: git checkout -- {path.name}"
         ) from None
     match = URL.fullmatch(str(url))
-    if not match or match["name"] in (".", "..") or match["name"].endswith(".git"):
+    if not match:
         raise UserError(
             f"{path.name}, repository: url: {url!r} is no address of a GitHub "
             "repository. Fix: write it as https://github.com/OWNER/NAME, "

@@ -21,39 +21,34 @@ def unasserted(code: str, what: str = "claim") -> Iterator[tuple[str, str]]:
         line for line in code.splitlines() if not line.lstrip().startswith(("%", "!"))
     ]
     try:
-        body = ast.parse("\n".join(lines)).body
+        tree = ast.parse("\n".join(lines))
     except SyntaxError as error:
         yield f"not Python (line {error.lineno})", "mend it"
         return
-    for call in calls_of("not_checked", body):
-        if not (call.args or call.keywords):
-            yield "`not_checked()` without a reason", "say why this machine can't tell"
-    if any(calls_of("not_checked", [x for x in body if isinstance(x, ast.Expr)])):
+    unchecked = [x for x in ast.walk(tree) if says_not_checked(x)]
+    if any(not (x.value.args or x.value.keywords) for x in unchecked):
+        yield "`not_checked()` without a reason", "say why this machine can't tell"
+    if any(map(says_not_checked, tree.body)):
         yield "not checked on any machine", "call not_checked below an `if` or `except`"
-    if not any(map(can_fail, nodes(body, ast.Assert))):
+    if not any(map(can_fail, ast.walk(tree))):
         yield f"the {what} asserts nothing", "add an `assert` that can fail"
-    elif not asserts(body, loops=not code.startswith("%%")):
+    elif not asserts(tree.body, loops=not code.startswith("%%")):
         yield (
             f"the {what} asserts nothing on one of its paths",
             "assert below `else`, too, or call not_checked with the reason there",
         )
 
 
-def nodes(body: list[ast.stmt], kind: type[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of a kind in some statements."""
-    return (x for part in body for x in ast.walk(part) if isinstance(x, kind))
+def says_not_checked(part: ast.AST) -> bool:
+    """Whether it is a call of `not_checked`, as a statement."""
+    call = getattr(part, "value", None) if isinstance(part, ast.Expr) else None
+    return isinstance(call, ast.Call) and getattr(call.func, "id", "") == "not_checked"
 
 
-def calls_of(name: str, body: list[ast.stmt]) -> Iterator[ast.Call]:
-    """All calls of a function by its name."""
-    return (
-        call for call in nodes(body, ast.Call) if getattr(call.func, "id", "") == name
-    )
-
-
-def can_fail(assertion: ast.Assert) -> bool:
-    """Whether the test of an assertion is no constant."""
-    return not isinstance(assertion.test, ast.Constant | ast.Tuple)
+def can_fail(part: ast.AST) -> bool:
+    """Whether it is an assertion whose test is no constant."""
+    constant = ast.Constant | ast.Tuple
+    return isinstance(part, ast.Assert) and not isinstance(part.test, constant)
 
 
 def asserts(body: list[ast.stmt], loops: bool) -> bool:
@@ -65,9 +60,7 @@ def asserts(body: list[ast.stmt], loops: bool) -> bool:
     """
     for part in body:
         inner: list[list[ast.stmt]] = []
-        if isinstance(part, ast.Assert) and can_fail(part):
-            return True
-        if isinstance(part, ast.Expr) and any(calls_of("not_checked", [part])):
+        if can_fail(part) or says_not_checked(part):
             return True
         if isinstance(part, ast.If):
             inner = [part.body, part.orelse]

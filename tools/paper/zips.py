@@ -1,62 +1,46 @@
 """The site, to read without a network, and all notebooks, each as a zip."""
 
 import re
-import zipfile
-from collections.abc import Iterable
+import shutil
 from pathlib import Path
 
 from tools.paper import pages
 
 # Of no use without a server, or made for one.
-LEFT_OUT = ("downloads", ".buildinfo", "objects.inv", "sitemap.xml", "404.html")
+LEFT_OUT = shutil.ignore_patterns(
+    "downloads", ".buildinfo*", "objects.inv", "sitemap.xml", "404.html"
+)
 DOWNLOAD_LINK = re.compile(r'href="(?:\.\./)?downloads/')
 NEEDED = ("LICENSE*", "requirements*.txt", "assignments/*.ipynb", "notebooks/*.ipynb")
 README = Path(__file__).parent / "static" / "notebooks.txt"
 
 
-def pack(
-    path: Path, folder: Path, contained: Iterable[Path], texts: dict[str, str]
-) -> Path:
-    """Write a zip.
-
-    Args:
-        path: of the zip; all that it holds lies in a folder of that name.
-        folder: where the files are.
-        contained: the files.
-        texts: what is in a file instead, or in one that is not there, by name.
-    """
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in contained:
-            name = file.relative_to(folder).as_posix()
-            if name not in texts:
-                archive.write(file, f"{path.stem}/{name}")
-        for name, text in texts.items():
-            archive.writestr(f"{path.stem}/{name}", text)
-    return path
+def pack(folder: Path) -> Path:
+    """Write a zip that holds a folder, beside it."""
+    return Path(shutil.make_archive(str(folder), "zip", folder.parent, folder.name))
 
 
 def site(root: Path, folder: Path, book: pages.Book) -> Path:
     """Pack the site. Links to downloads, which it does not hold, lead to the web."""
-    html = pages.site(root)
-    texts = {}
-    for name in ("index.html", "book/welcome.html"):
-        text = (html / name).read_text(encoding="utf-8")
-        texts[name] = DOWNLOAD_LINK.sub(f'href="{book.web}downloads/', text)
-    contained = [
-        path
-        for path in html.rglob("*")
-        if not path.relative_to(html).as_posix().startswith(LEFT_OUT)
-    ]
-    return pack(folder / f"{book.slug}-site.zip", html, contained, texts)
+    copy = folder / f"{book.slug}-site"
+    shutil.copytree(pages.site(root), copy, ignore=LEFT_OUT)
+    for page in (copy / "index.html", copy / "book" / "welcome.html"):
+        text = page.read_text(encoding="utf-8")
+        text = DOWNLOAD_LINK.sub(f'href="{book.web}downloads/', text)
+        page.write_text(text, encoding="utf-8")
+    return pack(copy)
 
 
 def notebooks(root: Path, folder: Path, book: pages.Book) -> Path:
     """Pack the notebooks with what they need, and say how to run them."""
-    line = "=" * len(book.title)
+    copy = folder / f"{book.slug}-notebooks"
+    for path in [path for pattern in NEEDED for path in root.glob(pattern)]:
+        place = copy / path.relative_to(root)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, place)
+    shutil.copy(root / "constraints" / "latest.txt", copy / "constraints.txt")
     readme = README.read_text(encoding="utf-8")
-    texts = {
-        "README.txt": readme.format(title=book.title, line=line, web=book.web),
-        "constraints.txt": (root / "constraints" / "latest.txt").read_text("utf-8"),
-    }
-    contained = [path for pattern in NEEDED for path in root.glob(pattern)]
-    return pack(folder / f"{book.slug}-notebooks.zip", root, contained, texts)
+    line = "=" * len(book.title)
+    readme = readme.format(title=book.title, line=line, web=book.web)
+    (copy / "README.txt").write_text(readme, encoding="utf-8")
+    return pack(copy)
