@@ -35,7 +35,6 @@ book: ## build the site; all it needs is installed into .venv
 # What a failed build leaves is removed: the next one would not repeat the warnings.
 $(SITE)/index.html: _build/.anew $(PAGES) $(wildcard .git/logs/HEAD _build/downloads/*)
 	@$(RUN) tools.notebooks.sync --check
-	@$(RUN) tools.notebooks.form --toc
 	@touch _build/.begun
 	@trap 'exit 130' INT TERM && trap 'rm -rf $(SITE) _build/.doctrees' EXIT && \
 	PYTHONPATH=book/_ext $(RUN) sphinx $(SPHINX) -W --keep-going -d _build/.doctrees . $(SITE) && \

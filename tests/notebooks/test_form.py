@@ -16,7 +16,7 @@ def messages(house):
 
 
 def test_a_good_chapter_has_no_problem(house, capsys):
-    assert form.main([], root=house) == 0
+    assert form.main(root=house) == 0
     assert capsys.readouterr().out == ""
 
 
@@ -120,7 +120,6 @@ MUTATIONS = {
     "six goals": (set_source(GOALS, "it.", "it.\n- a\n- b\n- c"), "has 6 points"),
     # the set-up cell
     "late set-up": (swap(SETUP, ADD), "the first code cell is not the set-up"),
-    "second set-up": (add_code("# @title Set-up: b"), "a second set-up cell"),
     # claims
     "no claim": (remove(CLAIM), "no claim"),
     "tag without claim": (add_code("assert a", tags=["claim"]), "does not start with"),
@@ -141,10 +140,6 @@ MUTATIONS = {
     "assert after what may raise": (
         add_claim("try:\n    assert a()\nexcept OSError:\n    pass"),
         "on one of its paths",
-    ),
-    "not checked without a reason": (
-        add_claim("if a:\n    assert a\nelse:\n    not_checked()"),
-        "without a reason",
     ),
     "assert in a loop": (add_claim("for a in b:\n    assert a"), None),
     "assert in a loop of another process": (
@@ -257,7 +252,7 @@ def test_two_chapters_share_neither_number_nor_claim(house):
 def test_a_chapter_missing_from_the_contents(house, capsys):
     toc = house / "_toc.yml"
     toc.write_text(toc.read_text().replace("05-tiny", "05-tiny-two"))
-    assert form.main(["--toc"], root=house) == 1
+    assert form.main(root=house) == 1
     assert capsys.readouterr().out == (
         "05-tiny.ipynb: not in _toc.yml. Fix: add `- file: notebooks/05-tiny` to it.\n"
     )
@@ -267,7 +262,7 @@ def test_a_chapter_missing_from_the_contents(house, capsys):
 def test_a_broken_notebook_is_one_line(house, text, capsys):
     path = house / "notebooks" / "05-tiny.ipynb"
     path.write_text(text)
-    assert form.main([], root=house) == 1
+    assert form.main(root=house) == 1
     out, err = capsys.readouterr()
     assert len((out + err).splitlines()) == 1
     assert "05-tiny.ipynb: not a valid notebook" in out + err

@@ -1,7 +1,7 @@
 """The form of a chapter: what every notebook has, and what no notebook may have."""
 
-import argparse
 import functools
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -9,13 +9,15 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from tools.model import chapters, exercises, questions
+from tools.model import chapters, questions
 from tools.model.assertions import unasserted
 from tools.model.chapters import ROOT, Chapter
 from tools.model.errors import UserError, command
 from tools.notebooks import normalise, sync
 
 GOALS = "**You will**"
+NUMBER = re.compile(r"^\*\*(\d+)\. ", re.MULTILINE)  # of an exercise
+HINT = "<details><summary>Hint</summary>"
 SECTIONS = ["What breaks", "On a GPU", "Exercises", "What you proved", "Go further"]
 FORBIDDEN_TAGS = {
     "nbval-skip": "every cell runs",
@@ -37,7 +39,14 @@ MYST = re.compile(
     re.M,
 )
 ADDRESS = re.compile(r"""<[^<>]*\b(href|src)\s*=\s*["']([^"']+)""", re.I)
-PORTABLE = {"href": ("http:", "https:", "mailto:"), "src": ("data:",)}
+PORTABLE = {  # what others are, the fix, and how those begin that all readers reach
+    "href": (
+        "a relative link",
+        "write the full https:// address",
+        ("http:", "https:", "mailto:"),
+    ),
+    "src": ("an image from elsewhere", "draw it in a code cell", ("data:",)),
+}
 MACHINE_PATH = re.compile(
     r"/(?:home|Users)/[^\s/:\"]+|/root/|[A-Za-z]:\\+Users\\+\w+"
     r"|[/\\](?:site|dist)-packages[^\s:\"]*"
@@ -104,15 +113,11 @@ def sections(chapter: Chapter) -> Iterator[Problem]:
 
 
 def setup(chapter: Chapter) -> Iterator[Problem]:
-    """The first code cell is the set-up; another may set up another process."""
-    for place, (index, cell) in enumerate(code_cells(chapter)):
-        is_setup = chapters.is_setup(cell)
-        if place == 0 and not is_setup:
+    """The first code cell is the set-up."""
+    for index, cell in itertools.islice(code_cells(chapter), 1):
+        if not chapters.is_setup(cell):
             fix = "start it with `# @title Set-up: ...`"
             yield index, "the first code cell is not the set-up cell", fix
-            return
-        if place and is_setup and not cell.source.startswith("%%"):
-            yield index, "a second set-up cell", "join it with the first"
 
 
 def claims(chapter: Chapter) -> Iterator[Problem]:
@@ -138,17 +143,31 @@ def guesses(chapter: Chapter) -> Iterator[Problem]:
         yield index, f"nothing answers {text[:50]!r}", fix
 
 
+def exercises(chapter: Chapter) -> list[tuple[int, int, list[int]]]:
+    """The exercises: number, index of the text, indices of the solution's cells."""
+    exercises: list[tuple[int, int, list[int]]] = []
+    inside = False
+    for index, cell in enumerate(chapter.cells):
+        if cell.cell_type == "markdown":
+            if cell.source.startswith("## "):
+                inside = cell.source.startswith("## Exercises")
+            numbers = NUMBER.findall(cell.source) if inside else []
+            exercises += [(int(number), index, []) for number in numbers]
+        elif inside and exercises:
+            exercises[-1][2].append(index)
+    return exercises
+
+
 def exercise(chapter: Chapter) -> Iterator[Problem]:
     """There are three exercises or more, with hints and asserted solutions."""
-    cells, all_exercises = chapter.cells, exercises.exercises(chapter.cells)
-    numbers = [x.number for x in all_exercises]
+    cells, all_exercises = chapter.cells, exercises(chapter)
+    numbers = [number for number, _, _ in all_exercises]
     if len(numbers) < 3 or numbers != [*range(1, len(numbers) + 1)]:
         written = ", ".join(map(str, numbers)) or "none"
         yield None, f"the exercises are: {written}", "have 3 or more, counted from 1"
     for number, text, solution in all_exercises:
-        if exercises.HINT not in cells[text].source:
-            fix = f"write `{exercises.HINT}`"
-            yield text, f"exercise {number} has no hint", fix
+        if HINT not in cells[text].source:
+            yield text, f"exercise {number} has no hint", f"write `{HINT}`"
         if not solution:
             yield text, f"exercise {number} has no solution", "add a cell below"
         for index in solution:
@@ -185,14 +204,9 @@ def portable_text(chapter: Chapter) -> Iterator[Problem]:
         for markup in MYST.findall(text):
             yield index, f"MyST: {markup}", "write CommonMark"
         for kind, target in ADDRESS.findall(text):
-            if target.lower().startswith(PORTABLE[kind.lower()]):
-                continue
-            if kind.lower() == "src":
-                fix = "draw it in a code cell"
-                yield index, f"an image from elsewhere: {target}", fix
-            else:
-                fix = "write the full https:// address"
-                yield index, f"a relative link: {target}", fix
+            what, fix, portable = PORTABLE[kind.lower()]
+            if not target.lower().startswith(portable):
+                yield index, f"{what}: {target}", fix
 
 
 def code_style(chapter: Chapter) -> Iterator[Problem]:
@@ -293,13 +307,11 @@ def book_problems(root: Path = ROOT) -> Iterator[str]:
 
 
 @command
-def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
+def main(root: Path = ROOT) -> int:
     """Check the form of the chapters and that `_toc.yml` lists them all."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--toc", action="store_true", help="only check _toc.yml")
-    options = parser.parse_args(argv)
-    messages = list(unlisted(root) if options.toc else book_problems(root))
-    print(*messages, sep="\n", end="\n" if messages else "")
+    messages = list(book_problems(root))
+    for message in messages:
+        print(message)
     return int(bool(messages))
 
 

@@ -29,10 +29,8 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
     Cells that were not executed stay without a count, and the form check sees them.
     """
     notebook = copy.deepcopy(notebook)
-    metadata = copy.deepcopy(METADATA)
-    if notebook.metadata.get("book"):
-        metadata["book"] = notebook.metadata["book"]
-    notebook.metadata = nbformat.from_dict(metadata)
+    kept = {name: x for name, x in notebook.metadata.items() if x and name == "book"}
+    notebook.metadata = nbformat.from_dict(METADATA | kept)
     count = 0
     for cell in notebook.cells:
         cell.source = cell.source.rstrip()

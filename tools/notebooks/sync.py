@@ -7,7 +7,6 @@ from pathlib import Path
 import nbformat
 
 from tools.model import address, chapters, claims_file, files
-from tools.model.address import Repository
 from tools.model.chapters import ROOT, Chapter
 from tools.model.errors import UserError, command
 from tools.notebooks import normalise
@@ -57,9 +56,7 @@ def insert_snippets(source: str, place: str, root: Path = ROOT) -> str:
     return BLOCK.sub(filled, source)
 
 
-def synced_notebook(
-    path: Path, repository: Repository, root: Path = ROOT
-) -> tuple[nbformat.NotebookNode, list[str]]:
+def synced(path: Path, root: Path) -> tuple[nbformat.NotebookNode, list[str]]:
     """Read a notebook and bring its copied parts up to date: sources, not outputs.
 
     Returns:
@@ -79,15 +76,16 @@ def synced_notebook(
             cell.source = proved_cell(claims)
         elif index == 0:
             reason = "has no correct link to Colab"
-            cell.source = _with_colab_line(cell.source, repository, path)
+            colab = address.repository(root).colab(path)
+            cell.source = _with_colab_line(cell.source, colab)
         if cell.source != before:
             stale.append(f"{place}: {reason}")
     return notebook, stale
 
 
-def _with_colab_line(source: str, repository: Repository, path: Path) -> str:
+def _with_colab_line(source: str, colab: str) -> str:
     """Correct a first cell's Colab line, or put it below the title."""
-    line = f"**[Open in Colab]({repository.colab(path)})**"
+    line = f"**[Open in Colab]({colab})**"
     if COLAB_LINE.search(source):
         return COLAB_LINE.sub(lambda match: line, source, count=1)
     title, _, rest = source.partition("\n")
@@ -107,11 +105,10 @@ def sync(root: Path = ROOT, check: bool = False) -> list[str]:
     Raises:
         UserError: an input is broken; nothing was written.
     """
-    repository = address.repository(root)
     stale: list[str] = []
     texts: dict[Path, str] = {}
     for path in chapters.chapter_paths(root):
-        notebook, reasons = synced_notebook(path, repository, root)
+        notebook, reasons = synced(path, root)
         text = normalise.dumps(notebook)
         if not (reasons or check) and path.read_text(encoding="utf-8") != text:
             reasons = [f"{path.name}: is not in canonical form"]
