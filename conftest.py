@@ -11,8 +11,6 @@ from tools.checks.summary import Summary
 
 # Settings of the person who runs this: a chapter sets what it needs itself.
 PERSONAL = ("JAX_", "KERAS_", "PYTEST_ADDOPTS", "PYTHONPATH", "TF_", "XLA_")
-# Outputs are those of a CPU, so they are the same on a machine with a GPU.
-CPU_ONLY = {"CUDA_VISIBLE_DEVICES": "-1"}
 
 pytest_plugins = ["tools.checks.cells"]
 
@@ -35,8 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(home.cleanup)
     for name in [name for name in os.environ if name.startswith(PERSONAL)]:
         patch.delenv(name)
-    for name, value in CPU_ONLY.items():
-        patch.setenv(name, value)
+    patch.setenv("CUDA_VISIBLE_DEVICES", "-1")  # outputs are those of a CPU everywhere
     for name in ("KERAS_HOME", "IPYTHONDIR"):
         folder = Path(home.name, name.lower())
         folder.mkdir()

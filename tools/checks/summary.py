@@ -35,20 +35,11 @@ class Summary:
         self.stores = config.option.store  # then nothing is compared
         self.seconds: collections.Counter[Path] = collections.Counter()
         self.ran: dict[tuple[Path, int], Ran] = {}
-        self.unstarted: dict[str, str] = {}  # notebooks that could not be run, and why
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note a notebook that can't be read."""
-        if report.failed and report.nodeid.endswith(".ipynb"):
-            self.unstarted[report.nodeid] = outcomes.last_words(report.longreprtext)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note the outcome and the seconds of a notebook's cell."""
         known = dict(report.user_properties)
         if "notebook" not in known:
-            if report.failed and ".ipynb" in report.nodeid:  # its worker died
-                name = report.nodeid.partition("::")[0]
-                self.unstarted[name] = outcomes.last_words(report.longreprtext)
             return
         path, cell = self.root / known["notebook"], int(known["cell"])
         self.seconds[path] += report.duration
@@ -58,7 +49,7 @@ class Summary:
 
     def pytest_terminal_summary(self, terminalreporter) -> None:
         """Print the summary of a run that had notebooks in it, and write the report."""
-        if not self.ran and not self.unstarted:
+        if not self.ran:
             return
         terminalreporter.section("the book")
         for line in self.lines():
@@ -103,8 +94,6 @@ class Summary:
             yield f"outputs compared   {compared} of {outputs} ({share} %)"
         yield f"claims             {counts}"
         yield f"slowest            {', '.join(f'{x.stem} {s:.0f} s' for x, s in times)}"
-        for name, reason in self.unstarted.items():
-            yield f"{name}: can't be run: {reason}"
         unchecked = [x for x in cells if x.outcome == outcomes.UNCHECKED and x.claim]
         yield from named("broken", [x for x in failed if x.claim])
         yield from named("failed", [x for x in failed if not x.claim])

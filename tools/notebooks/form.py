@@ -19,11 +19,7 @@ GOALS = "**You will**"
 NUMBER = re.compile(r"^\*\*(\d+)\. ", re.MULTILINE)  # of an exercise
 HINT = "<details><summary>Hint</summary>"
 SECTIONS = ["What breaks", "On a GPU", "Exercises", "What you proved", "Go further"]
-FORBIDDEN_TAGS = {
-    "nbval-skip": "every cell runs",
-    "skip-execution": "every cell runs",
-    "raises-exception": "start the cell with `%%raises ErrorType`; Colab knows no tags",
-}
+FORBIDDEN_TAGS = {"nbval-skip", "skip-execution", "raises-exception"}
 CELL_LINES = 25
 COLUMNS = 88
 OUTPUT_BYTES = 150_000
@@ -52,6 +48,8 @@ MACHINE_PATH = re.compile(
     r"|[/\\](?:site|dist)-packages[^\s:\"]*"
 )
 
+# A text as HTML; what stands in code is escaped.
+html = functools.cache(questions.MARKDOWN.render)
 # Where it is (a cell's index, or None for the whole file), what it is, how to fix it.
 Problem = tuple[int | None, str, str]
 
@@ -66,12 +64,6 @@ def texts(chapter: Chapter) -> Iterator[tuple[int, str]]:
     for index, cell in enumerate(chapter.cells):
         if cell.cell_type == "markdown":
             yield index, html(cell.source)
-
-
-@functools.cache
-def html(source: str) -> str:
-    """A text as HTML; what stands in code is escaped."""
-    return questions.MARKDOWN.render(source)
 
 
 def headings(chapter: Chapter, level: int) -> list[tuple[int, str]]:
@@ -224,8 +216,9 @@ def code_style(chapter: Chapter) -> Iterator[Problem]:
             yield index, "the last line ends with `;`", "show the output or assign it"
         if SHELL.search(cell.source):
             yield index, "a shell command", "write it in Python"
-        for tag in FORBIDDEN_TAGS.keys() & set(chapters.tags(cell)):
-            yield index, f"the tag `{tag}`", f"remove it: {FORBIDDEN_TAGS[tag]}"
+        for tag in FORBIDDEN_TAGS & set(chapters.tags(cell)):
+            fix = "remove it: every cell runs, and an error is shown by %%raises"
+            yield index, f"the tag `{tag}`", fix
 
 
 def outputs(chapter: Chapter) -> Iterator[Problem]:
