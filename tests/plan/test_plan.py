@@ -74,19 +74,18 @@ def variables():
 
 @pytest.mark.slow
 def test_the_compiler_still_says_what_was_recorded(variables):
-    """One small step for one card; a card that it does not know is no plan."""
+    """One small step for one card."""
     for name in ("jax", "keras"):
         then = PLAN["provenance"]["packages"][name]
         if importlib.metadata.version(name) != then:
             pytest.skip(f"the plan is of {name} {then}")
     known = planned("T4", "mlp", "small", "mixed_float16")
     case = {name: known[name] for name in record.CASE}
-    build, cases = record.key(case)[:3], [case, {**case, "card": "Y"}]
+    build = record.key(case)[:3]
     with engines.processes(variables, 1) as pool:
         assert pool.submit(compiler.cards).result() == PLAN["cards"]
-        answer, unknown = pool.submit(compiler.plans, build, cases).result()
+        (answer,) = pool.submit(compiler.plans, build, [case]).result()
     assert record.complete(case, answer, PLAN["cards"]) == known
-    assert unknown["status"] == "failed" and "no card 'Y' here" in unknown["why"]
 
 
 # --- files ---------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def test_every_address_follows_from_that_of_the_repository(book):
     assert done.returncode == 0, done.stdout + done.stderr
     chapter = (book / PAGE).read_text()
     here = "https://a-fork.github.io/its-book/notebooks/05-tiny.html"
-    assert address.repository(book).colab("05-tiny.ipynb") in chapter
+    assert address.repository(book).colab("notebooks/05-tiny.ipynb") in chapter
     assert f'<link rel="canonical" href="{here}" />' in chapter
     assert f"<loc>{here}</loc>" in (book / "_build/html/sitemap.xml").read_text()
     assert "gpu-computing-with-keras/book" not in chapter

@@ -31,13 +31,9 @@ class Repository:
         return f"https://{host}/{self.name}/"
 
     def colab(self, path: Path | str) -> str:
-        """Where Colab opens a notebook, by the last folder of its path.
-
-        A bare file name is a chapter's: it lies in notebooks/.
-        """
-        path = Path(path)
-        files = f"{COLAB}/{self.owner}/{self.name}/blob/{self.branch}"
-        return f"{files}/{path.parent.name or 'notebooks'}/{path.name}"
+        """Where Colab opens a notebook, by the last folder of its path."""
+        place = "/".join(Path(path).parts[-2:])
+        return f"{COLAB}/{self.owner}/{self.name}/blob/{self.branch}/{place}"
 
 
 def repository(root: Path = ROOT) -> Repository:

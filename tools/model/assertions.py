@@ -61,9 +61,7 @@ def asserts(body: list[ast.stmt], loops: bool) -> bool:
             return True
         if isinstance(part, ast.If):
             inner = [part.body, part.orelse]
-        elif isinstance(part, ast.With | ast.For) and (
-            isinstance(part, ast.With) or loops or has_elements(part.iter)
-        ):
+        elif isinstance(part, ast.With) or (loops and isinstance(part, ast.For)):
             inner = [part.body]
         elif isinstance(part, ast.Try):
             # The body may stop before its assertion, in an error that is caught.
@@ -72,8 +70,3 @@ def asserts(body: list[ast.stmt], loops: bool) -> bool:
         if inner and all(asserts(way, loops) for way in inner):
             return True
     return False
-
-
-def has_elements(iterable: ast.expr) -> bool:
-    """Whether what a loop runs over is written there, and is not empty."""
-    return isinstance(iterable, ast.List | ast.Tuple | ast.Set) and bool(iterable.elts)

@@ -71,8 +71,6 @@ def read(path: Path) -> nbformat.NotebookNode:
             notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
             notebook = nbformat.v4.upgrade(notebook)
             nbformat.validate(notebook)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such notebook. Fix: see notebooks/.") from None
     except Exception as error:  # nbformat raises what a broken file leads it to
         reason = (str(error).splitlines() or [type(error).__name__])[0][:100]
         raise UserError(

@@ -25,8 +25,7 @@ def plans(build: tuple[str, str, str], cases: list[dict]) -> list[dict]:
         cases: the card of each, and the batch, which is the same in all.
 
     Returns:
-        For each case `status` ("planned", "refused" or "failed") with the plan, or with
-        `why`.
+        For each case `status` ("planned" or "refused") with the plan, or with `why`.
     """
     from programs.plan import Refused, compile_step_for
     from tools.plan import models
@@ -41,10 +40,6 @@ def plans(build: tuple[str, str, str], cases: list[dict]) -> list[dict]:
             program = compile_step_for(case["card"], model, *batch)
         except Refused as refusal:
             answers.append({"status": "refused", "why": str(refusal)})
-        except Exception as error:
-            first = (str(error).splitlines() or [""])[0]
-            why = f"{type(error).__name__}: {first}"
-            answers.append({"status": "failed", "why": why})
         else:
             answers.append(
                 {
