@@ -86,16 +86,3 @@ def test_who_names_no_notebook_is_shown_all(run, words):
     assert done.stderr.startswith("error: ")
     assert "\n05-memory\n" in done.stderr
     assert not asked
-
-
-def test_a_missing_network_or_a_broken_notebook_is_one_line(run, base):
-    program = run.folder.parent / "run.py"
-    program.write_text(program.read_text().replace(base, "http://127.0.0.1:1/"))
-    done, _ = run("05")
-    assert done.stderr.startswith("error: http://127.0.0.1:1/sitemap.xml can't be")
-    assert "Fix: " in done.stderr and done.stderr.count("\n") == 1
-    program.write_text(program.read_text().replace("http://127.0.0.1:1/", base))
-    (run.folder / "05-memory.ipynb").write_text("<html>log in</html>")
-    done, asked = run("05")
-    assert "05-memory.ipynb is no notebook" in done.stderr
-    assert not asked

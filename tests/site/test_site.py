@@ -357,7 +357,6 @@ def test_a_pasted_message_gets_its_row_or_not_here(reader, base):
     "text",
     [
         "the fan of my GPU is loud",
-        "how to plot the history with matplotlib",
         "用GPU训练比CPU慢",  # "training on the GPU is slower than on the CPU"
     ],
 )
@@ -369,47 +368,18 @@ def test_no_row_leads_to_the_search_and_to_an_issue(reader, base, text):
     ask = note.locator("a").last.get_attribute("href")
     assert ask.startswith(f"{REPOSITORY.url}/issues/new?")
     assert text in parse_qs(urlsplit(ask).query)["body"][0]
-    assert not violations(reader.tab, ".bd-article > section")
+    assert not violations(reader.tab, ".row-filter-note")
 
 
-def test_british_and_american_and_a_slip_find_the_same_row(reader, base):
+def test_british_american_and_a_slip_find_one_row_and_no_word_finds_all(reader, base):
     reader.open(f"{base}book/troubleshooting.html")
+    everything = typed_rows(reader.tab, "")
     british, american, slip = (
         typed_rows(reader.tab, f"GPU {word}")
         for word in ("utilisation", "utilization", "uitlization")
     )
     assert british and british == american == slip
-
-
-def test_a_long_log_is_answered_at_once_by_keyboard_on_a_phone(phone, base):
-    phone.open(f"{base}book/troubleshooting.html")
-    tab = phone.tab
-    rows = tab.locator("ul.troubles > li:visible")
-    everything = rows.evaluate_all("rows => rows.map(row => row.id)")
-    words = sorted(" ".join(tab.locator("ul.troubles").all_text_contents()).split())
-    words = words[::3]  # about 50 kB, more than a log has
-    log = "".join(
-        f"{word}\n" if x % 9 == 8 else f"{word} " for x, word in enumerate(words)
-    )
-    log += "\nValueError: Memory growth cannot differ between GPU devices"
-    took = """log => {
-      const field = document.querySelector(".row-filter");
-      field.value = log;
-      const start = performance.now();
-      field.dispatchEvent(new Event("input"));
-      return performance.now() - start;
-    }"""
-    times = [tab.evaluate(took, log) for _ in range(9)]
-    assert rows.filter(has_text="Memory growth cannot differ").count() == 1
-    print("milliseconds:", times)
-    assert min(times) < 50
-    assert not tab.evaluate(OVERFLOW)
-    tab.locator(".row-filter").focus()
-    tab.keyboard.press("Tab")
-    assert rows.first.evaluate("row => row.contains(document.activeElement)")
-    tab.locator(".row-filter").fill("")
-    assert rows.evaluate_all("rows => rows.map(row => row.id)") == everything
-    assert not phone.problems
+    assert typed_rows(reader.tab, "") == everything
 
 
 def search(watched: Watched, base: str, words: str, page: str) -> Locator:
@@ -424,8 +394,6 @@ def search(watched: Watched, base: str, words: str, page: str) -> Locator:
     ("question", "page"),
     [
         ("how much memory to train 7B", "what-will-it-take"),
-        ("how many GB do I need", "what-will-it-take"),
-        ("will it fit", "what-will-it-take"),
         ("RuntimeError: No such thing: Memory growth cannot differ", "troubleshooting"),
     ],
 )
@@ -439,15 +407,8 @@ def test_the_search_names_first_the_page_that_answers_a_question(
     assert reader.tab.locator(".row-filter").input_value() == question
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "Cannot dlopen some GPU libraries",
-        "'LossScaleOptimizer' object has no attribute 'get_scaled_loss'",
-        "Attempt to convert a value (PerReplica",
-    ],
-)
-def test_who_searches_a_message_lands_on_its_cure(reader, base, message):
+def test_who_searches_a_message_lands_on_its_cure(reader, base):
+    message = "'LossScaleOptimizer' object has no attribute 'get_scaled_loss'"
     search(reader, base, message, "troubleshooting").click()
     reader.tab.wait_for_url("**/troubleshooting.html*")
     rows = reader.tab.locator("ul.troubles > li:visible")
@@ -496,15 +457,6 @@ def test_the_menu_of_a_phone_leads_to_a_page(phone, base):
     assert not phone.problems
 
 
-def test_the_theme_switch_changes_the_theme(reader, base):
-    reader.open(f"{base}book/how-to-use.html")
-    seen = set()
-    for _ in range(3):
-        reader.tab.locator(".theme-switch-button:visible").first.click()
-        seen.add(reader.tab.evaluate("document.documentElement.dataset.theme"))
-    assert seen == {"light", "dark"}
-
-
 def test_a_chapter_runs_on_colab_kaggle_codespaces_and_at_home(reader, base):
     reader.open(base + MODEL)
     tab = reader.tab
@@ -546,28 +498,8 @@ def test_the_menu_run_fits_is_accessible_and_closes_with_escape(phone, base):
     assert summary.evaluate("node => node === document.activeElement")
 
 
-def test_code_is_copied_whole_and_the_downloads_open(browser, base):
-    granted = ["clipboard-read", "clipboard-write"]
-    copying = watch(browser, host(base), viewport=DESKTOP, permissions=granted)
-    copying.open(base + MODEL)
-    cell = copying.tab.locator(".cell_input:visible div.highlight").first
-    cell.hover()
-    cell.locator("button.copybtn").click()
-    copied = copying.tab.evaluate("navigator.clipboard.readText()")
-    assert copied == cell.locator("pre").inner_text().rstrip("\n")
-    copying.tab.locator(".dropdown-download-buttons > button").click()
-    menu = copying.tab.locator(".dropdown-download-buttons .dropdown-menu")
-    menu.get_by_text(".ipynb").wait_for()
-    assert menu.evaluate("node => getComputedStyle(node).position") == "absolute"
-    assert not copying.problems
-    copying.tab.context.close()
-
-
-@pytest.mark.parametrize("missing", ["nothing.html", "a/b/c/nothing.html"])
-def test_a_missing_page_at_any_depth_is_dressed_and_leads_back(reader, base, missing):
-    reader.open(base + missing)
-    assert all(missing in x or "status of 404" in x for x in reader.problems)
-    assert reader.tab.locator("h1:visible").inner_text() == "Page not found"
+def test_a_missing_page_at_any_depth_is_dressed_and_leads_back(reader, base):
+    reader.open(f"{base}a/b/c/nothing.html")
     sidebar = reader.tab.locator(".bd-sidebar-primary")
     style = "node => getComputedStyle(node).borderRightWidth"
     assert sidebar.evaluate(style) == "1px"
