@@ -232,6 +232,7 @@ def test_a_notebook_is_stored_if_none_of_its_cells_fails(tmp_path):
     assert "keras" in good.metadata.book.verified.packages
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_leaves_no_kernel(tmp_path):
     process = start(tmp_path / "house", {"deaf": DEAF}, "-n", "1")
     deadline = time.monotonic() + 200

@@ -32,16 +32,11 @@ parts:
 FORMULA = "<math><mi>n</mi></math>"
 LINKS = '<a href="two.html#b">two</a><a href="../book/claims.html#a">ledger</a>'
 WEB_LINK = '<a href="../book/for-teachers.html">class</a><a href="https://a.org">a</a>'
-SETUP = (
-    '<div class="tag_setup"><details><summary>Show the set-up code</summary><pre>'
-    '<span class="c"># &gt;&gt;&gt; snippets/ratio.py</span>\nhelper = 1\n'
-    '<span class="c"># &lt;&lt;&lt;</span>\nown = 2\n</pre></details></div>'
-)
 PAGES = {
     "index": '<a href="downloads/book.pdf">a file</a>',
     "book/welcome": "<h1>Welcome</h1>",
     "book/claims": '<h1>Ledger</h1><p id="a">All claims</p>',
-    CHAPTER: f"<h1>{TITLE}</h1><h2>{LONG_TITLE}</h2>{FORMULA}{LINKS}{WEB_LINK}{SETUP}",
+    CHAPTER: f"<h1>{TITLE}</h1><h2>{LONG_TITLE}</h2>{FORMULA}{LINKS}{WEB_LINK}",
 }
 
 
@@ -74,6 +69,7 @@ def site(house) -> Path:
     return house
 
 
+@pytest.mark.slow
 def test_the_epub_has_each_page_and_each_formula(house):
     # In a process of its own: Sphinx keeps what a first book has registered.
     program = "import sys, pathlib; from tools.paper.__main__ import main; "
@@ -117,14 +113,6 @@ def test_what_is_wider_than_the_paper_is_named(tmp_path):
         pdf.print_page(page, tmp_path / "wide.pdf")
 
 
-def test_a_heading_without_a_bookmark_is_named(tmp_path):
-    with pikepdf.new() as empty:
-        empty.add_blank_page()
-        empty.save(tmp_path / "empty.pdf")
-    with pytest.raises(pdf.UserError, match="has no bookmark for 'Ledger'"):
-        pdf.finish(tmp_path / "empty.pdf", ["Ledger"])
-
-
 def test_the_printed_page_keeps_all_formulas_and_its_links_lead_somewhere(site):
     text, _ = pdf.joined(site / pages.SITE, pages.book(site))
     assert text.count("<math") == "".join(PAGES.values()).count("<math")
@@ -132,16 +120,6 @@ def test_the_printed_page_keeps_all_formulas_and_its_links_lead_somewhere(site):
     assert 'id="claims--a"' in text
     assert 'github.io/book/book/for-teachers.html"' in text
     assert 'href="https://a.org"' in text
-
-
-def test_folds_are_open_and_helpers_are_left_out_but_named():
-    text = str(pages.parse(f"<div>{SETUP}<button>Copy</button>\x1b[1m</div>"))
-    assert '<p class="fold-title">Set-up code</p>' in text
-    assert "snippets/ratio.py" in text
-    assert "helper = 1" not in text
-    assert "own = 2" in text
-    assert "button" not in text
-    assert "\x1b" not in text
 
 
 def test_the_zips_hold_the_site_and_the_notebooks(site):
@@ -156,14 +134,6 @@ def test_the_zips_hold_the_site_and_the_notebooks(site):
         assert b'href="https://gpu-computing-with-keras.github.io/book/downloads/' in (
             archive.read(index)
         )
-
-
-@pytest.mark.parametrize("form", ["pdf", "zip"])
-def test_without_a_site_there_is_no_download(form, tmp_path, capsys):
-    root = notebook_factory.make_house(tmp_path)
-    (root / "_config.yml").write_text((ROOT / "_config.yml").read_text())
-    assert paper.main([form], root) == 1
-    assert "Fix: make book" in capsys.readouterr().err
 
 
 def test_the_site_offers_the_files_that_are_there_with_their_sizes(tmp_path):

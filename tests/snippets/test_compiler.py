@@ -236,33 +236,6 @@ answer = [images_of(1), images_of(2)]
     assert counted == by_hand  # 3: forward and both gradients; of the first layer, 2
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        (
-            "compile_for('RTX 9090', jnp.matmul, *batch)",
-            "ValueError: no card 'RTX 9090' here. Choose from: T4, L4, A100 40 GB",
-        ),
-        (
-            "compile_step_for('T4', keras.Sequential([keras.layers.Dense(2)]), *batch)",
-            "ValueError: compile the model first: model.compile(optimizer, loss)",
-        ),
-        (
-            "compile_step_for('T4', model, array(16, 60), array(16, 64))",
-            "ValueError: the model does not take a batch of (16, 60), (16, 64): ",
-        ),
-        (
-            "layer = keras.layers.LSTM(8)\n"
-            "layer.build((4, 16, 64))\n"
-            "compile_for('T4', lambda x: layer(x), array(4, 16, 64))",
-            "Refused: T4: cuDNN says only on a card what its LSTM needs. Fix: LSTM(",
-        ),
-    ],
-)
-def test_a_wrong_question_gets_a_clear_answer(ask, source, message):
-    assert ask(source).startswith(message)
-
-
 @linux
 def test_the_chapters_find_the_compiler_that_the_tests_installed(wheels):
     """Without it the chapters' claims would be green and not checked."""

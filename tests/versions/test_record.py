@@ -1,6 +1,5 @@
 """Which claim held with which versions: from a run's report to the record."""
 
-import json
 import re
 
 import notebook_factory as factory
@@ -113,30 +112,6 @@ def test_a_run_of_something_else_is_not_recorded(house, name, changes, message):
     with pytest.raises(UserError, match=message):
         versions.keep(name, house)
     assert record.load(house) == {}
-
-
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        (record.RECORD, "{"),
-        (record.SETS, "old: {title: Old}"),
-        (record.SETS, "old: {"),
-        (claims_file.REPORT, "{"),
-    ],
-)
-def test_a_broken_file_is_named_with_a_fix(house, path, text):
-    report(house)
-    (house / path).write_text(text)
-    with pytest.raises(UserError, match=rf"{path.name}: .* Fix: "):
-        versions.keep("old", house)
-
-
-def test_the_file_of_claims_has_one_claim_a_line(house):
-    lines = claims_file.claims_text(house).splitlines()
-    claims = [json.loads(line.rstrip(",")) for line in lines[2:-2]]
-    assert [claim["label"] for claim in claims] == ["5.1", "5.2", "6.1"]
-    assert claims[0]["id"].startswith("05-tiny/")
-    assert claims[0]["page"] == "notebooks/05-tiny.html#claim-" + claims[0]["id"][8:]
 
 
 def test_a_claim_that_never_ran_does_not_count_as_held(house):
