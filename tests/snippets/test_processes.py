@@ -177,16 +177,15 @@ def test_forks_have_one_parent_and_share_neither_devices_nor_random_numbers(
     [
         ("import os\nos.environ['KERAS_BACKEND'] = 'numpy'", False, "numpy"),
         ("import sys\nassert 'keras' not in sys.modules", False, "jax"),
-        ("import threading\nassert not hasattr(threading, 'kept')", True, "jax"),
+        ("", True, "jax"),
     ],
 )
 def test_what_is_about_the_start_of_a_process_is_no_fork(
-    shell, run_process, source, fresh, said
+    run_process, source, fresh, said
 ):
-    before = len(shell.user_ns["warm_parents"])
-    tell = "\nimport keras\nprint(keras.backend.backend())"
-    assert run_process(source + tell, fresh=fresh, **ON_JAX).stdout == f"{said}\n"
-    assert len(shell.user_ns["warm_parents"]) == before
+    tell = "\nimport keras, os\nprint(keras.backend.backend(), os.getppid())"
+    done = run_process(source + tell, fresh=fresh, **ON_JAX)
+    assert done.stdout == f"{said} {os.getpid()}\n"
 
 
 ENDS = {
