@@ -66,6 +66,17 @@ def test_process_relays_what_the_cell_prints(shell):
     assert printed.stderr == "to stderr\n"
 
 
+def test_a_process_is_fresh_and_its_names_stay_in_it(shell):
+    shell.user_ns["mine"] = 1
+    printed, error = run(
+        shell,
+        "%%process\nimport os, sys\nprint('mine' in globals(), len(sys.argv))\n"
+        f"assert os.getpid() != {os.getpid()}\nnew = 1",
+    )
+    assert error is None and printed.stdout == "False 1\n"
+    assert "new" not in shell.user_ns
+
+
 def test_the_environment_of_the_line_is_set_in_the_child_only(shell, monkeypatch):
     monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
     printed, error = run(
@@ -77,6 +88,22 @@ def test_the_environment_of_the_line_is_set_in_the_child_only(shell, monkeypatch
     assert printed.stdout == "['jax', '--a=1 --b', '']\n"
     assert os.environ["KERAS_BACKEND"] == "tensorflow"
     assert "XLA_FLAGS" not in os.environ and "EMPTY" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("KERAS_BACKEND", "KERAS_BACKEND"),
+        ("A=1 =2", "=2"),
+        ("timeout=soon", "timeout=soon"),
+        ("timeout=-1", "timeout=-1"),
+    ],
+)
+def test_a_bad_word_on_the_line_is_named_with_the_form_wanted(shell, line, word):
+    printed, error = run(shell, f"%%process {line}\nprint('ran')")
+    message = f"%%process {word}: write NAME=value or timeout=SECONDS"
+    assert isinstance(error, ValueError) and str(error) == message
+    assert "\nran" not in printed.stdout
 
 
 def test_an_error_in_the_cell_is_raised_with_the_lines_of_the_cell_only(shell):
