@@ -24,25 +24,21 @@ SITE := _build/html
 CONF := _build/conf/conf.py
 SPHINX := -c $(dir $(CONF)) -j auto -n -q
 FILES := -type f ! -path '*/.*' ! -path '*/__pycache__/*' ! -name '* *'
-PAGES := $(shell find book/[!_]* notebooks assignments/*.ipynb tools/plan/results $(FILES) 2>/dev/null)
-OTHERS := $(shell find book/_* constraints grading programs snippets tools requirements*.txt $(FILES) ! -path '*/results/*' 2>/dev/null)
+INPUTS := $(shell find book notebooks assignments/*.ipynb constraints grading programs snippets tools requirements*.txt $(FILES) 2>/dev/null)
 
 book: ## build the site; all it needs is installed into .venv
 	@$(INSTALL) book
 	@$(MAKE) --no-print-directory $(SITE)/index.html
 	@echo "the book is built: $(SITE)/index.html"
 
-# What a failed build leaves is removed: the next one would not repeat the warnings.
-$(SITE)/index.html: _build/.anew $(PAGES) $(wildcard .git/logs/HEAD _build/downloads/*)
+# The site is built from nothing: every page's menu shows the titles of all. What a failed
+# build leaves is removed: the next one would not repeat the warnings.
+$(SITE)/index.html: $(CONF) _toc.yml $(INPUTS) $(VENV)/.installed $(wildcard .git/logs/HEAD _build/downloads/*)
 	@$(RUN) tools.notebooks.sync --check
-	@touch _build/.begun
+	@rm -rf $(SITE) _build/.doctrees && touch _build/.begun
 	@trap 'exit 130' INT TERM && trap 'rm -rf $(SITE) _build/.doctrees' EXIT && \
 	PYTHONPATH=book/_ext $(RUN) sphinx $(SPHINX) -W --keep-going -d _build/.doctrees . $(SITE) && \
 	trap - EXIT && touch -r _build/.begun $@
-
-# When anything but a page has changed, all pages are also read anew.
-_build/.anew: $(CONF) _toc.yml $(OTHERS) $(VENV)/.installed
-	@rm -rf $(SITE) _build/.doctrees && touch $@
 
 # Jupyter Book's settings for Sphinx; paths in them count from here, not from their file.
 $(CONF): _config.yml

@@ -10,9 +10,7 @@ from sphinx.application import Sphinx
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 MODULES = (
-    "all_cores",
     "calculators",
-    "changed_pages",
     "chapter_pages",
     "claims_ledger",
     "corrections",
@@ -30,7 +28,12 @@ MODULES = (
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register all modules."""
+    """Register all modules, and let Sphinx read pages on all cores.
+
+    The extension named here does not say that it can be used in parallel. It numbers
+    the sections of the table of contents, once all pages have been read.
+    """
+    app.extensions["sphinx_multitoc_numbering"].parallel_read_safe = True
     for name in MODULES:
         importlib.import_module(f"{__name__}.{name}").setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
