@@ -4,8 +4,6 @@ The directive `measured` takes a table's name, of `PLAN`, `MEASURED`, or `agains
 tables are made of the files in `tools/plan/results`; an invalid one stops the build.
 """
 
-import itertools
-import math
 import re
 import statistics
 from collections.abc import Iterator
@@ -35,13 +33,10 @@ POLICIES = {
 }
 BINDS = {"arithmetic": "arithmetic", "memory": "memory bus"}
 EXACT, TF32 = "float32, TF32 forbidden", "TF32"  # on a card that has both
+UNSAID = ("tf32", "float32")  # the first that a device has is what it takes unasked
 UNASKED = ("tensorflow", "jax")  # take TF32 for float32 if nothing is said
-MMA = re.compile(
-    r"(?P<name>wgmma|mma)\.\S*?(?P<shape>m\d+n\d+k\d+)\S*?\.(?P<type>\w+)\.\w+\.\w+$"
-)
-WGMMA = re.compile(r"wgmma\.\S*?(?P<shape>m\d+n\d+k\d+)\.\w+\.(?P<type>\w+)\.\w+")
-TCGEN05 = re.compile(r"tcgen05\.mma\S*?kind::(?P<type>\w+)")
-KINDS = {"f16": "16 bits"}  # of tcgen05.mma: float16 and bfloat16 alike
+PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1, ""), (1e-3, "m"), (1e-6, "µ"))
+HOLD = "\u00a0"  # a space at which no line is broken
 LIBRARIES = {"__cudnn$": "cuDNN", "__cublas$": "cuBLAS"}
 
 
@@ -55,31 +50,17 @@ def digits(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
-def seconds(value: float) -> str:
-    """A time with three digits and its unit."""
-    factor, unit = next(
-        (x for x in ((1, "s"), (1e3, "ms")) if value * x[0] >= 1), (1e6, "µs")
-    )
-    return f"{digits(value * factor)} {unit}"
-
-
-def per_second(value: float, unit: str) -> str:
-    """A rate such as 1.23 TFLOP/s."""
-    prefixes = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
-    factor, prefix = next((x for x in prefixes if value >= x[0]), (1, ""))
-    return f"{digits(value / factor)} {prefix}{unit}/s"
+def quantity(value: float, unit: str) -> str:
+    """A number with its unit, such as `1.23 TFLOP/s` or `138 ms`."""
+    factor, prefix = next((x for x in PREFIXES if value >= x[0]), PREFIXES[-1])
+    return f"{digits(value / factor)}{HOLD}{prefix}{unit}"
 
 
 def size_of(value: float) -> str:
     """A number of bytes in MiB or GiB."""
     if value >= 2**30:
-        return f"{digits(value / 2**30)} GiB"
-    return f"{digits(value / 2**20)} MiB"
-
-
-def whole(text: str) -> str:
-    """A text that is not broken between its words."""
-    return text.replace(" ", "\u00a0")
+        return f"{digits(value / 2**30)}{HOLD}GiB"
+    return f"{digits(value / 2**20)}{HOLD}MiB"
 
 
 def table(head: list[str], rows: list[list[str]], words: int = 1) -> str:
@@ -105,31 +86,16 @@ def shape(model: str, size: str) -> str:
 # --- find your card ------------------------------------------------------------------
 
 
-def instruction(text: str) -> tuple[float, str]:
-    """How many products a matrix instruction holds, and its short name.
-
-    The three families are those of PTX: `mma.sync` of one warp, `wgmma` of four,
-    `tcgen05.mma` of a whole core, whose shape stands in a descriptor and not here.
-    """
-    if found := TCGEN05.match(text):
-        kind = KINDS.get(found["type"], found["type"])
-        return math.inf, f"tcgen05.mma {kind}"
-    found = WGMMA.match(text) or MMA.match(text)
-    if not found:
-        return 0, text
-    size = math.prod(map(int, re.findall(r"\d+", found["shape"])))
-    return size, f"{text.partition('.')[0]} {found['shape']} {found['type']}"
-
-
 def matrix_work(plan: dict) -> str:
-    """Who multiplies: the libraries that are called, XLA's own largest instruction."""
+    """Who multiplies: the libraries that are called, or XLA on the tensor cores."""
     who = [
         name
         for prefix, name in LIBRARIES.items()
         if any(kind.startswith(prefix) for kind in plan["launches"])
     ]
-    kinds = sorted(map(instruction, plan["instructions"]))
-    return ", ".join([*who, *([kinds[-1][1]] if kinds else [])]) or "plain float32"
+    if plan["instructions"]:
+        who.append("tensor cores")
+    return ", ".join(who) or "plain float32"
 
 
 def tensor_cores(plan: dict) -> str:
@@ -167,8 +133,8 @@ def cards(plan: dict) -> str:
     rows = []
     for name, card in plan["cards"].items():
         policy = record.suitable(card)
-        memory = whole(size_of(card["limit"]))
-        row = [f"**{whole(name)}** <br>{memory}, {POLICIES[policy]}"]
+        memory = size_of(card["limit"])
+        row = [f"**{name.replace(' ', HOLD)}** <br>{memory}, {POLICIES[policy]}"]
         for model in BATCHES:
             wanted = {"card": name, "model": model, "size": "large"}.items()
             cases = (x for x in plan["plans"] if wanted <= x.items())
@@ -188,11 +154,11 @@ def _cell(case: dict, card: dict) -> str:
     words = f"{100 * part:.0f} %" if part <= 1 else f"{part:.2g} times the limit"
     style = " over" if part > 1 else ""
     bar = f'<span class="share{style}" style="--share: {min(part, 1):.3f}"></span>'
-    memory = f"**{whole(size_of(case['memory']['total']))}**, {words}"
+    memory = f"**{size_of(case['memory']['total'])}**, {words}"
     memory = ": ".join(filter(None, (doubt(part), memory)))
     least = "the card has no rate for these numbers"
     if case["least_s"] is not None:
-        least = f"{BINDS[case['binds']]}: {whole(seconds(case['least_s']))}"
+        least = f"{BINDS[case['binds']]}: {quantity(case['least_s'], 's')}"
     return f"{bar}{memory}<br>tensor cores: {tensor_cores(case)}<br>{least}"
 
 
@@ -215,11 +181,8 @@ def plans(plan: dict) -> str:
 
 
 def _row(case: dict, card: dict) -> list[str]:
-    """A case as a row, which other pages can link."""
-    words = ["plan", case["card"], *map(str, record.key(case)[:4])]
-    anchor = re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower()).strip("-")
+    """A case as a row."""
     name = f"{case['card']}, {POLICIES[case['precision']]}, {case['batch']}"
-    name = f'<span id="{anchor}"></span>{name}'
     if case["status"] != "planned":
         return [name, f"{case['status']}: {case['why']}", *[""] * 8]
     memory = case["memory"]
@@ -227,11 +190,11 @@ def _row(case: dict, card: dict) -> list[str]:
     part = share(case, card)
     return [
         name,
-        *(whole(size_of(size)) for size in sizes),
+        *(size_of(size) for size in sizes),
         ", ".join(filter(None, (f"{100 * part:.0f} %", doubt(part)))),
         str(sum(case["launches"].values())),
         matrix_work(case),
-        whole(seconds(case["least_s"])) if case["least_s"] else "unknown",
+        quantity(case["least_s"], "s") if case["least_s"] else "unknown",
         BINDS.get(case["binds"], case["binds"]),
     ]
 
@@ -250,10 +213,10 @@ def asked(plan: dict) -> str:
                 name,
                 card["sources"],
                 ".".join(map(str, card["capability"])),
-                whole(size_of(card["memory"])),
-                whole(size_of(card["limit"])),
-                whole(per_second(card["bandwidth"], "B")),
-                *(whole(per_second(x, "FLOP")) if x else "none" for x in rates),
+                size_of(card["memory"]),
+                size_of(card["limit"]),
+                quantity(card["bandwidth"], "B/s"),
+                *(quantity(x, "FLOP/s") if x else "none" for x in rates),
             ]
         )
     head = ["card", "source of the figures", "compute capability", "memory", "limit"]
@@ -312,55 +275,41 @@ def time_of(result: dict | None) -> str:
         return "not measured"
     if result["status"] != "measured":
         return result["status"]
-    low, median, high = map(seconds, quartiles(result))
-    return f"**{whole(median)}** ({whole(low)} to {whole(high)})"
+    low, median, high = (quantity(x, "s") for x in quartiles(result))
+    return f"**{median}** ({low} to {high})"
 
 
 CASE = ("model", "size", "policy", "way", "batch")
 
 
 def steps(records: list[dict]) -> str:
-    """A row for each model and way: a training step and a prediction of a batch."""
-    predictions = {
-        (*where, *map(result.get, CASE)): result
-        for where, result in measured(records, "predict")
-    }
-    rows = []
-    for where, result in measured(records, "training step"):
-        case = tuple(map(result.get, CASE))
-        if result.get("model"):
-            name = f"{MODELS[result['model']]}, {result['size']}, {result['batch']}"
-            how = f"{result['numbers']}; {result['way']}"
-            prediction = predictions.get((*where, *case))
-            rows.append([*where, name, how, time_of(result), time_of(prediction)])
-    head = ["device", "Keras on", "model, size, batch", "how"]
-    return table([*head, "training step", "predict"], rows, words=len(head))
+    """A row for each model and way: a training step and a prediction of a batch.
 
-
-def techniques(records: list[dict]) -> str:
-    """How many times as fast a training step is with one thing changed.
-
-    A row says against what: first against TF32, which is what most engines make of
-    float32, then against true float32.
+    The step is compared with the one that the device takes if nothing is said.
     """
-    steps = {
-        (*where, *map(result.get, CASE)): result
-        for where, result in measured(records, "training step")
-        if result["status"] == "measured"
-    }
+    trained, predicted = (
+        {(*where, *map(result.get, CASE)): result for where, result in found}
+        for found in (measured(records, x) for x in ("training step", "predict"))
+    )
     rows = []
-    for base, (key, result) in itertools.product(("tf32", "float32"), steps.items()):
-        device, backend, model, size, policy, way, batch = key
-        plain = steps.get((device, backend, model, size, base, USUAL, batch))
-        if plain is None or result is plain or (base, policy) == ("tf32", "float32"):
-            continue
-        before, after = quartiles(plain), quartiles(result)
-        overlap = before[0] <= after[2] and after[0] <= before[2]
-        name = way if policy == "float32" else result["numbers"]
-        factor = f"{before[1] / after[1]:.2f}" + (" (noise)" if overlap else "")
-        rows.append([device, backend, MODELS[model], name, plain["numbers"], factor])
-    head = ["device", "Keras on", "model", "changed", "against"]
-    return table([*head, "times as fast"], rows, words=len(head))
+    for key, result in trained.items():
+        *where, model, size, _, way, batch = key
+        if model:
+            usual = {x: (*where, model, size, x, USUAL, batch) for x in UNSAID}
+            plain = trained.get(usual["tf32"]) or trained.get(usual["float32"], {})
+            name = f"{MODELS[model]}, {size}, {batch}"
+            row = [*where, name, f"{result['numbers']}; {way}", time_of(result)]
+            rows.append([*row, gain(plain, result), time_of(predicted.get(key))])
+    head = ["device", "Keras on", "model, size, batch", "how"]
+    head += ["training step", "times as fast", "predict"]
+    return table(head, rows, words=4)
+
+
+def gain(plain: dict, result: dict) -> str:
+    """How many times as fast a step is as the plain one; nothing without both times."""
+    if not ("samples_s" in plain and "samples_s" in result):
+        return ""
+    return f"{quartiles(plain)[1] / quartiles(result)[1]:.2f}"
 
 
 def against(plan: dict, records: list[dict]) -> str:
@@ -380,46 +329,38 @@ def against(plan: dict, records: list[dict]) -> str:
                 least, took = case["least_s"], quartiles(result)[1]
                 numbers = POLICIES.get(policy, result["numbers"])
                 step = f"{', '.join(where)}: {MODELS[case['model']]}; {numbers}"
-                ratio = f"**{whole(seconds(took))}**, {took / least:.1f} times as long"
-                rows.append([step, whole(seconds(least)), ratio])
+                ratio = f"**{quantity(took, 's')}**, {took / least:.1f} times as long"
+                rows.append([step, quantity(least, "s"), ratio])
     return table(["a step", "roofline", "took"], rows)
 
 
-def calls(records: list[dict]) -> str:
-    """What one call costs, when each result is waited for and when only the last is."""
-    found: dict[tuple[str, ...], dict[bool, dict]] = {}
-    for where, result in measured(records, "add"):
-        if result.get("size") == 1:
-            found.setdefault(tuple(where), {})["waiting" in result] = result
-    rows = [
-        [*where, *(time_of(each.get(x)) for x in (False, True))]
-        for where, each in found.items()
-    ]
-    return table(["device", "Keras on", "with waiting", "without"], rows, words=2)
-
-
 def rates(records: list[dict]) -> str:
-    """Operations and bytes a second: products of matrices, sums, copies."""
+    """Operations and bytes a second: products of matrices, sums, copies.
+
+    The sum of two numbers is no work: its time is what a call costs.
+    """
     rows = []
-    for what in ("matmul", "add", "copy to the device"):
+    for what in ("add", "matmul", "copy to the device"):
         for where, result in measured(records, what):
             size = result["size"]
-            if result["status"] != "measured" or size == 1:
+            if result["status"] != "measured":
                 continue
             work, unit = {
-                "matmul": (2 * size**3, "FLOP"),
-                "add": (3 * 4 * size, "B"),
-                "copy to the device": (4 * size, "B"),
+                "matmul": (2 * size**3, "FLOP/s"),
+                "add": (3 * 4 * size, "B/s"),
+                "copy to the device": (4 * size, "B/s"),
             }[what]
-            rate = per_second(work / quartiles(result)[1], unit)
-            name = f"{what}, {digits(size)}, {result['numbers']}"
-            rows.append([*where, name, time_of(result), whole(rate)])
+            rate = quantity(work / quartiles(result)[1], unit) if size > 1 else ""
+            name = f"{what}, {size:,}, {result['numbers']}"
+            if "waiting" in result:
+                name += f", waiting {result['waiting']}"
+            rows.append([*where, name, time_of(result), rate])
     head = ["device", "Keras on", "what, size, numbers"]
     return table([*head, "a call", "rate"], rows, words=len(head))
 
 
 PLAN = {part.__name__: part for part in (cards, plans, asked)}
-MEASURED = {part.__name__: part for part in (devices, steps, techniques, calls, rates)}
+MEASURED = {part.__name__: part for part in (devices, steps, rates)}
 
 
 class Measured(SphinxDirective):
