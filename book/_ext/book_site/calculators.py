@@ -3,14 +3,13 @@
 It takes the name of a calculator and writes its fields with the example. The fields
 stand in a file beside the page. `calculators.js`, which only pages with a calculator
 load, works out the result. The figures of cards and links stand in the page, as JSON.
+The form is `calculator.html` of the site's templates.
 """
 
-import html
 import json
-import re
 from pathlib import Path
-from typing import Any
 
+import jinja2
 import yaml
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -21,72 +20,7 @@ from tools.model.errors import UserError
 from tools.plan import record
 
 MARK = "calculators"  # the metadata of a page that holds one
-SCRIPT = "calculators.js"
-WIDE = 26  # letters: a choice with a longer option takes the room of two fields
-BUTTONS = (
-    '<p class="calc-buttons"><button type="button" data-act="copy" hidden>Copy link'
-    '</button> <button type="button" data-act="reset" hidden>Reset'
-    '</button> <span class="calc-said" role="status"></span></p>'
-)
-NO_SCRIPT = (
-    "<noscript><p>To work out a result, the page needs JavaScript. The formulas are "
-    "those of the claims that are linked below.</p></noscript>"
-)
-
-
-def field_html(name: str, field: dict, options: dict[str, dict]) -> str:
-    """A field with its label, its note and a place for what is wrong with it.
-
-    Args:
-        name: of the calculator and the field, as in `memory-batch`.
-        field: as in the file.
-        options: by name, what a choice can offer.
-    """
-    own = name.partition("-")[2]
-    attributes = f'id="{name}" name="{own}" aria-describedby="{name}-about"'
-    note = re.sub("`(.*?)`", r"<code>\1</code>", html.escape(field.get("note", "")))
-    unit = wide = ""
-    if "options" in field:
-        offered = options[field["options"]]
-        wide = " calc-wide" if max(map(len, offered.values())) > WIDE else ""
-        control = f"<select {attributes}>"
-        for key, text in offered.items():
-            mark = " selected" if key == field["example"] else ""
-            control += f'<option value="{html.escape(key)}"{mark}>'
-            control += f"{html.escape(text)}</option>"
-        control += "</select>"
-    else:
-        low, high = (float(field.get(*x)) for x in (("low", 1), ("high", 1e15)))
-        whole = ' data-whole="yes"' if field.get("whole") else ""
-        control = (
-            f'<input {attributes} type="text" value="{field["example"]}" '
-            'autocomplete="off" autocapitalize="off" spellcheck="false" '
-            f'data-kind="{field.get("kind", "number")}" data-low="{low:.17g}" '
-            f'data-high="{high:.17g}"{whole}>'
-        )
-        if "unit" in field:
-            unit = f' <span class="calc-unit">({html.escape(field["unit"])})</span>'
-    return (
-        f'<div class="calc-field{wide}"><label for="{name}">'
-        f"{html.escape(field['label'])}{unit}</label>"
-        f'{control}<div id="{name}-about" class="calc-about">'
-        f'<span class="calc-note">{note}</span><span class="calc-understood"></span>'
-        f'<span class="calc-error"></span></div></div>'
-    )
-
-
-def form_html(name: str, fields: dict[str, dict], options: dict[str, dict]) -> str:
-    """A calculator as a form; the script fills in the result."""
-    controls = "".join(
-        field_html(f"{name}-{key}", field, options) for key, field in fields.items()
-    )
-    ids = " ".join(f"{name}-{key}" for key in fields)
-    return (
-        f'<form class="calculator" id="{name}-form" data-calculator="{name}" '
-        f'novalidate><div class="calc-fields">{controls}</div>{NO_SCRIPT}{BUTTONS}'
-        f'<output class="calc-verdict" for="{ids}" aria-live="polite"></output>'
-        '<div class="calc-result"></div></form>'
-    )
+TEMPLATE = "calculator.html"
 
 
 def figures(content: dict[str, dict], folder: Path) -> dict[str, dict]:
@@ -117,7 +51,8 @@ class Calculator(SphinxDirective):
         """The form, and in front of the first one the figures."""
         path = Path(self.env.doc2path(self.env.docname)).with_suffix(".yml")
         folder = Path(self.env.srcdir, "tools", "plan", "results")
-        for file in (path, folder / record.PLAN):
+        templates = Path(self.env.srcdir, "book", "_templates")
+        for file in (path, folder / record.PLAN, templates / TEMPLATE):
             self.env.note_dependency(str(file))
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         name, known = self.arguments[0], content["calculators"]
@@ -129,7 +64,10 @@ class Calculator(SphinxDirective):
             raise ExtensionError(str(error)) from None
         names = {what: {key: key for key in data[what]} for what in data}
         names["all_cards"] = names["cards"] | names["owned"]
-        text = form_html(name, known[name], content["options"] | names)
+        loader = jinja2.FileSystemLoader(templates)
+        form = jinja2.Environment(loader=loader, autoescape=True).get_template(TEMPLATE)
+        options = content["options"] | names
+        text = form.render(name=name, fields=known[name], options=options)
         metadata = self.env.metadata[self.env.docname]
         if MARK not in metadata:
             metadata[MARK] = "yes"
@@ -139,19 +77,7 @@ class Calculator(SphinxDirective):
         return [nodes.raw("", text, format="html")]
 
 
-def load_script(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    """Load the script on pages with a calculator."""
-    if MARK in app.env.metadata.get(pagename, {}):
-        app.add_js_file(SCRIPT, loading_method="defer")
-
-
 def setup(app: Sphinx) -> None:
     """Register what is above."""
     app.add_directive("calculator", Calculator)
-    app.connect("html-page-context", load_script)
+    app.add_js_file("calculators.js", loading_method="defer")

@@ -6,8 +6,6 @@ that its verified run could not check is marked, with the reason. A table and ma
 with which versions the claims held, from `book/versions.json`.
 """
 
-import datetime
-
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -60,8 +58,9 @@ def version_table(sets: list[VersionSet], claims: list[Claim]) -> nodes.table:
     """A row for each set of versions: when it was tried, and its counts."""
     lines = [HEAD]
     for one in sets:
+        date = date_in_words(one.run["date"]) if one.run else ""
         numbers = map(str, version_marks.count(one, claims))
-        lines.append((one.title, short_date(one.run.get("date", "")), *numbers))
+        lines.append((one.title, date, *numbers))
     rows = [
         nodes.row("", *(nodes.entry("", nodes.paragraph("", x)) for x in line))
         for line in lines
@@ -70,14 +69,6 @@ def version_table(sets: list[VersionSet], claims: list[Claim]) -> nodes.table:
     group += [nodes.colspec(colwidth=1) for _ in HEAD]
     group += [nodes.thead("", rows[0]), nodes.tbody("", *rows[1:])]
     return nodes.table("", group, classes=["versions"])
-
-
-def short_date(iso: str) -> str:
-    """An ISO date as `21 Nov 2026`, which is not broken into lines; nothing of none."""
-    if not iso:
-        return ""
-    date = datetime.date.fromisoformat(iso)
-    return f"{date.day}\u00a0{date:%b}\u00a0{date.year}"
 
 
 def verified(chapter: Chapter) -> nodes.paragraph:
@@ -93,20 +84,11 @@ def verified(chapter: Chapter) -> nodes.paragraph:
     return nodes.paragraph("", text, classes=["ledger-verified"])
 
 
-def not_checked_nodes(
-    reason: str, claim: Claim, sets: list[VersionSet]
-) -> nodes.inline:
+def not_checked_nodes(reason: str) -> nodes.inline:
     """What is said of a claim that the verified run could not check, for a reason."""
-    tried = {one.title: one.tried(claim.sentence).outcome for one in sets}
-    held = [title for title, outcome in tried.items() if outcome == outcomes.HELD]
-    where = (
-        f"It held with: {joined(held)}."
-        if held
-        else "It has not held with any set of versions yet."
-    )
     text = nodes.inline(classes=["ledger-unchecked"])
     text += nodes.strong("", "Not checked")
-    text += nodes.Text(f" in this run: {reason}. {where}")
+    text += nodes.Text(f" in this run: {reason}.")
     return text
 
 
@@ -181,7 +163,7 @@ class ClaimsLedger(SphinxDirective):
         text += [nodes.Text(" "), nodes.inline("", claim.kind, classes=["claim-kind"])]
         text += version_marks.marks(claim, self.sets)
         if reason := why_not_checked(chapter, claim):
-            text += not_checked_nodes(reason, claim, self.sets)
+            text += not_checked_nodes(reason)
         text += not_held_nodes(claim, self.sets)
         labels = self.env.get_domain("std").anonlabels
         labels[anchor] = (docname, anchor)

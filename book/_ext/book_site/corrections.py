@@ -71,7 +71,7 @@ class Corrections(ProvedList):
     def row(self, entry: Proved) -> Iterator[nodes.Node]:
         """One statement."""
         fields = entry.fields
-        yield from self.markdown(f"**{fields['statement']}**")
+        yield from self.parse_text_to_nodes(f"**{fields['statement']}**")
         verb = "Found in " if fields.get("found") else "Said in "
         pages = nodes.paragraph("", verb, classes=["proved-where"])
         for number, page in enumerate(fields["where"]):
@@ -81,7 +81,7 @@ class Corrections(ProvedList):
         pages += nodes.Text(".")
         yield pages
         verdict = f"False since {fields['since']}." if "since" in fields else "False."
-        yield from self.markdown(f"*{verdict}* {fields['truth']}")
+        yield from self.parse_text_to_nodes(f"*{verdict}* {fields['truth']}")
         proof = self.where("Proved by", entry)
         proof += nodes.Text(".")
         yield proof

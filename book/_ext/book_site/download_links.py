@@ -9,7 +9,6 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from tools.model import address, files
@@ -43,7 +42,6 @@ class Downloads(SphinxDirective):
         """Write what can be said of the files that are there."""
         root = Path(self.env.srcdir)
         links = offered(root)
-        self.env.metadata[self.env.docname]["downloads"] = str(links)
         if not links:
             repository = address.repository(root)
             text = HOW.format(pages=repository.pages, url=repository.url)
@@ -55,16 +53,6 @@ class Downloads(SphinxDirective):
             line += nodes.Text(about)
             listing += nodes.list_item("", line)
         return [listing]
-
-
-def outdated(app: Sphinx, env: BuildEnvironment, *_: set[str]) -> list[str]:
-    """Pages that say of the files what is no longer so."""
-    links = str(offered(Path(app.srcdir)))
-    return [
-        page
-        for page, metadata in env.metadata.items()
-        if metadata.get("downloads", links) != links
-    ]
 
 
 def copy(app: Sphinx, exception: Exception | None) -> None:
@@ -80,5 +68,4 @@ def copy(app: Sphinx, exception: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     """Register what is above."""
     app.add_directive("downloads", Downloads)
-    app.connect("env-get-outdated", outdated)
     app.connect("build-finished", copy)

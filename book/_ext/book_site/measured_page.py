@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
@@ -386,10 +385,7 @@ class Measured(SphinxDirective):
                 raise self.error(f"no table {name!r}. Fix: one of {names}")
         except UserError as error:
             raise ExtensionError(str(error)) from None
-        part = nodes.container()
-        lines = StringList(text.splitlines(), source=f"measured {name}")
-        self.state.nested_parse(lines, self.content_offset, part)
-        return part.children
+        return self.parse_text_to_nodes(text)
 
 
 def setup(app: Sphinx) -> None:

@@ -14,7 +14,6 @@ from typing import ClassVar
 
 import yaml
 from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -147,9 +146,3 @@ class ProvedList(SphinxDirective):
         line = nodes.paragraph("", f"{text} ", classes=["proved-where"])
         line += link(claim.anchor, f"claim {claim.label}", docname, "proved-claim")
         return line
-
-    def markdown(self, text: str) -> list[nodes.Node]:
-        """A text as parsed Markdown."""
-        part = nodes.container()
-        self.state.nested_parse(StringList(text.splitlines(), self.kind), 0, part)
-        return part.children

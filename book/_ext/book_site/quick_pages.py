@@ -21,6 +21,7 @@ from sphinx.application import Sphinx
 RESULTS = '<div id="search-results">'  # on the page of the search alone
 TROUBLES = '<ul class="proved troubles'  # on that of Troubleshooting
 USED_BY = {
+    "calculators.js": '<form class="calculator"',
     "clipboard.min.js": "<pre",
     "copybutton.js": "<pre",
     "design-tabs.js": 'class="sd-tab-set',

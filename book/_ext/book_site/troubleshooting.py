@@ -80,10 +80,12 @@ class Troubles(ProvedList):
             block["language"] = "none"
             yield block
         else:
-            yield from self.markdown(f"**{texts['symptom']}**")
+            yield from self.parse_text_to_nodes(f"**{texts['symptom']}**")
         if "also" in texts:
             listed = ", ".join(f"`` {message} ``" for message in texts["also"])
-            (also,) = self.markdown(f"*Also, not printed by this book:* {listed}")
+            (also,) = self.parse_text_to_nodes(
+                f"*Also, not printed by this book:* {listed}"
+            )
             also["classes"].append("also")
             yield also
         hints = "".join(
@@ -93,8 +95,8 @@ class Troubles(ProvedList):
         )
         if hints:
             yield nodes.raw("", f'<ul hidden="hidden">{hints}</ul>', format="html")
-        yield from self.markdown(f"*Cause.* {texts['cause']}")
-        yield from self.markdown(f"*Fix.* {texts['fix']}")
+        yield from self.parse_text_to_nodes(f"*Cause.* {texts['cause']}")
+        yield from self.parse_text_to_nodes(f"*Fix.* {texts['fix']}")
         if entry.claim:
             where = self.where("Shown in", entry)
         else:

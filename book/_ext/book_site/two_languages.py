@@ -17,7 +17,6 @@ the language, `en` or `zh`, and read a list beside the page:
 What is wrong with a list stops the build and is named.
 """
 
-import functools
 import posixpath
 import re
 from pathlib import Path
@@ -140,11 +139,6 @@ class Articles(TwoLanguages):
 
     name_of_list = "five-articles"
 
-    def run(self) -> list[nodes.Node]:
-        """A page that many lines lead to is read once."""
-        self.anchors = functools.cache(self.anchors_of)
-        return super().run()
-
     def entry(self, number: int, fields: dict) -> nodes.Node:
         """An article and its lines."""
         found = section(self, f"article-{number}", fields["title"])
@@ -178,19 +172,7 @@ class Articles(TwoLanguages):
         if "source" in row:
             return nodes.reference("", self.say("source"), refuri=row["source"])
         name, _, anchor = row["see"].partition("#")
-        if anchor and anchor not in self.anchors(name):
-            raise self.error(f"{self.name_of_list}.yml: no heading {row['see']}")
         return nodes.reference("", self.say("here"), refuri=self.page(name, anchor))
-
-    def anchors_of(self, name: str) -> set[str]:
-        """The anchors of a page's headings."""
-        place = Path(self.env.srcdir, name)
-        path = next(filter(Path.exists, map(place.with_suffix, (".md", ".ipynb"))))
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".ipynb":
-            text = "\n".join(cell.source for cell in chapters.read(path).cells)
-        headings = re.findall(r"^#+ (.+)", text, re.MULTILINE)
-        return {nodes.make_id(heading) for heading in headings}
 
 
 def name_language(
