@@ -13,7 +13,7 @@ from sphinx.util.docutils import SphinxDirective
 from book_site import version_marks
 from book_site.chapter_pages import site_chapters
 from book_site.markup import link, section, sentence_nodes
-from book_site.words import date_in_words, joined, plural
+from book_site.words import date_in_words, joined
 from tools.model import chapters, outcomes
 from tools.model.chapters import KINDS, Chapter, Claim
 from tools.model.claims_file import why_not_checked
@@ -40,7 +40,7 @@ def counts(found: list[Chapter]) -> nodes.container:
     share = f"{100 * same // outputs} %" if outputs else "none"
     kinds = [claim.kind for chapter in found for claim in chapter.claims]
     tiles = [
-        (len(reasons), f"{plural(len(reasons), 'claim')} asserted", ""),
+        (len(reasons), "claims asserted", ""),
         *((kinds.count(x), f"{x}: {words}", f"kind-{x}") for x, words in KINDS.items()),
         (unchecked, "not checked in the verified run", ""),
         (share, f"of outputs compared ({same} of {outputs} cells)", ""),
@@ -125,10 +125,6 @@ class ClaimsLedger(SphinxDirective):
     def other_versions(self, found: list[Chapter]) -> nodes.section:
         """With which versions the claims were tried, and how many held."""
         part = section(self, "versions", "With other versions")
-        if not any(one.run for one in self.sets):
-            text = sentence_nodes("Not run yet; `make versions` does it.")
-            part += nodes.paragraph("", "", *text, classes=["ledger-verified"])
-            return part
         part += version_table(self.sets, [x for y in found for x in y.claims])
         numbers = {chapter.number for chapter in found}
         rows = nodes.bullet_list(classes=["versions"])
@@ -145,9 +141,6 @@ class ClaimsLedger(SphinxDirective):
         title = f"{chapter.number}. {chapter.title}"
         part = section(self, f"chapter-{chapter.number}", title)
         part += verified(chapter)
-        if not chapter.claims:
-            part += nodes.paragraph("", "This chapter makes no claims.")
-            return part
         rows = nodes.bullet_list(classes=["ledger"])
         for claim in chapter.claims:
             rows += self.claim(chapter, claim)

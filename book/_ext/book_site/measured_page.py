@@ -14,6 +14,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
+from book_site.programs_page import ENGINES
 from book_site.words import date_in_words
 from tools.model.errors import UserError
 from tools.plan import record
@@ -24,7 +25,6 @@ MODELS = {
     "conv": "Convolutional net",
     "transformer": "Decoder-only transformer",
 }
-BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 POLICIES = {
     "float32": "float32",
     "mixed_float16": "float16",
@@ -258,7 +258,7 @@ def measured(records: list[dict], what: str) -> Iterator[tuple[list[str], dict]]
                 if "tf32" in kinds and what not in ("add", "copy to the device"):
                     unasked = ", if you say nothing" if backend in UNASKED else ""
                     name = {"float32": EXACT, "tf32": TF32 + unasked}.get(name, name)
-                where = [known["device"]["name"], BACKENDS[backend]]
+                where = [known["device"]["name"], ENGINES[backend]]
                 yield where, {**result, "numbers": name}
 
 
@@ -286,19 +286,20 @@ def steps(records: list[dict]) -> str:
 
     The step is compared with the one that the device takes if nothing is said.
     """
-    trained, predicted = (
-        {(*where, *map(result.get, CASE)): result for where, result in found}
-        for found in (measured(records, x) for x in ("training step", "predict"))
-    )
     rows = []
-    for key, result in trained.items():
-        *where, model, size, _, way, batch = key
-        if model:
-            usual = {x: (*where, model, size, x, USUAL, batch) for x in UNSAID}
-            plain = trained.get(usual["tf32"]) or trained.get(usual["float32"], {})
-            name = f"{MODELS[model]}, {size}, {batch}"
-            row = [*where, name, f"{result['numbers']}; {way}", time_of(result)]
-            rows.append([*row, gain(plain, result), time_of(predicted.get(key))])
+    for known in records:
+        trained, predicted = (
+            {(*where, *map(result.get, CASE)): result for where, result in found}
+            for found in (measured([known], x) for x in ("training step", "predict"))
+        )
+        for key, result in trained.items():
+            *where, model, size, _, way, batch = key
+            if model:
+                usual = [(*where, model, size, x, USUAL, batch) for x in UNSAID]
+                plain = next((trained[x] for x in usual if x in trained), {})
+                name = f"{MODELS[model]}, {size}, {batch}"
+                row = [*where, name, f"{result['numbers']}; {way}", time_of(result)]
+                rows.append([*row, gain(plain, result), time_of(predicted.get(key))])
     head = ["device", "Keras on", "model, size, batch", "how"]
     head += ["training step", "times as fast", "predict"]
     return table(head, rows, words=4)

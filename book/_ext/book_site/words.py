@@ -1,4 +1,4 @@
-"""Dates, numbers and lists in the words of a sentence."""
+"""Dates and lists in the words of a sentence."""
 
 import datetime
 from collections.abc import Iterable
@@ -17,11 +17,6 @@ def date_in_words(iso: str) -> str:
     date = datetime.date(*[*known, 1, 1][:3])
     words = [str(date.day), f"{date:%B}", str(date.year)]
     return " ".join(words[3 - len(known) :])
-
-
-def plural(number: int, noun: str) -> str:
-    """A noun as it stands behind a number."""
-    return noun if number == 1 else f"{noun}s"
 
 
 def joined(words: Iterable[str]) -> str:
