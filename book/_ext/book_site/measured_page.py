@@ -32,7 +32,6 @@ POLICIES = {
 }
 BINDS = {"arithmetic": "arithmetic", "memory": "memory bus"}
 EXACT, TF32 = "float32, TF32 forbidden", "TF32"  # on a card that has both
-UNSAID = ("tf32", "float32")  # the first that a device has is what it takes unasked
 UNASKED = ("tensorflow", "jax")  # take TF32 for float32 if nothing is said
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1, ""), (1e-3, "m"), (1e-6, "µ"))
 HOLD = "\u00a0"  # a space at which no line is broken
@@ -292,11 +291,13 @@ def steps(records: list[dict]) -> str:
             {(*where, *map(result.get, CASE)): result for where, result in found}
             for found in (measured([known], x) for x in ("training step", "predict"))
         )
+        has_tf32 = any("tf32" in key for key in trained)
         for key, result in trained.items():
             *where, model, size, _, way, batch = key
             if model:
-                usual = [(*where, model, size, x, USUAL, batch) for x in UNSAID]
-                plain = next((trained[x] for x in usual if x in trained), {})
+                unasked = has_tf32 and result["backend"] in UNASKED
+                usual = "tf32" if unasked else "float32"
+                plain = trained.get((*where, model, size, usual, USUAL, batch), {})
                 name = f"{MODELS[model]}, {size}, {batch}"
                 row = [*where, name, f"{result['numbers']}; {way}", time_of(result)]
                 rows.append([*row, gain(plain, result), time_of(predicted.get(key))])
