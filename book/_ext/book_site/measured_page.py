@@ -310,7 +310,9 @@ def gain(plain: dict, result: dict) -> str:
     """How many times as fast a step is as the plain one; nothing without both times."""
     if not ("samples_s" in plain and "samples_s" in result):
         return ""
-    return f"{quartiles(plain)[1] / quartiles(result)[1]:.2f}"
+    before, after = quartiles(plain), quartiles(result)
+    overlap = before[0] <= after[2] and after[0] <= before[2]
+    return f"{before[1] / after[1]:.2f}" + (" (noise)" if overlap else "")
 
 
 def against(plan: dict, records: list[dict]) -> str:
