@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import os
 import re
@@ -321,7 +320,7 @@ class Grading:
         if outcome.lost and outcome.kind != "slow" and self.lost_in_tests < 2:
             self._ready()  # was it this check, or harm done before?
             outcome = self.test(case)
-        if outcome.kind == "slow" and (outcome.lost or outcome.limit):
+        if outcome.kind == "slow" and outcome.lost:
             self.hung.add(question)
         report.message, report.kind = outcome.message, outcome.kind
         report.limit = outcome.limit
@@ -370,9 +369,7 @@ class Grading:
         """What becomes of a test: the part that runs in a process of its own."""
         message = kind = limit = ""
         seconds = self._seconds(self.limits.call_seconds)
-        started: list[Session] = []
-        start = functools.partial(self._start, started) if case.hidden else None
-        answers = Answers(self.session, seconds, start)
+        answers = Answers(self.session, seconds)
         try:
             case.body.call_func(answers)
         except AssertionError as error:
@@ -383,8 +380,6 @@ class Grading:
             kind = "slow" if lost.slow else "lost"
             if lost.slow:
                 limit = f"a call may take {self.limits.call_seconds:g} s"
-                if not self.session.lost:  # the new process of this check
-                    limit += f", a cell {self.limits.cell_seconds:g} s"
         except RemoteError as error:
             message, kind = f"your code raised {error}", "wrong"
         except KeyError as error:
@@ -397,9 +392,6 @@ class Grading:
         except Exception as error:  # the test could not use what came back
             reason = f"{type(error).__name__}: {error}"
             message, kind = f"the check can't use this answer ({reason})", "wrong"
-        finally:
-            for session in started:
-                session.close()
         message = message[:1000]
         if kind and case.hidden and answers.last_call:
             message = f"{message}\nIts last call: {answers.last_call}."
@@ -413,20 +405,3 @@ class Grading:
             if cell.number in self.skipped and defines.search(cell.source):
                 return f": cell {cell.number}, which defines it, was left out"
         return ", or a key is missing"
-
-    def _start(self, started: list[Session]) -> Session:
-        """A worker for one test, in which all cells have run that can run.
-
-        It is started in the test's own process, which has one at a time.
-
-        Args:
-            started: the one that the test had before is taken out and ended.
-        """
-        while started:
-            started.pop().close()
-        session = open_session(self.limits)
-        started.append(session)
-        for cell in self.cells:
-            if cell.number not in self.skipped:
-                session.run(cell.source, self._seconds(self.limits.cell_seconds))
-        return session
