@@ -31,7 +31,7 @@ def _why_it_failed(error, tests):
             last, line = frame, number  # deeper ones are those of libraries
     said = f"{type(error).__name__}: {error}"
     if last.f_globals is tests and isinstance(error, AssertionError):
-        return error
+        return str(error)
     if last.f_globals is tests and isinstance(error, KeyError):
         said = f"there is no {error} in the notebook, or a key is missing. "
         said += "Fix: run the cell above, and keep the names that are given."

@@ -139,7 +139,7 @@ def _check_points(path: Path, assignment: Assignment) -> None:
                 f"{path}: the tests of {question.name} can't be read ({error}). "
                 "Fix: write them as Python that runs by itself."
             ) from None
-        points = sum(case.points for case in cases)
+        points = sum({case.name: case.points for case in cases}.values())
         if points != question.points:
             raise UserError(
                 f"{path}: {question.name} has {question.points:g} points, its tests "

@@ -45,7 +45,7 @@ MARK = re.compile(
     r"(?P<indent> *)(?P<code>.*?) *"
     r"# ?(?P<step>BEGIN |END )?(?P<kind>SOLUTION|PROMPT)(?P<nothing> NO PROMPT)? *"
 )
-ASSIGNED = re.compile(r"[^=(]+= ")  # the start of an assignment
+ASSIGNED = re.compile(r"[^=(<>!]+= ")  # the start of an assignment
 
 
 class Parts:
@@ -70,7 +70,7 @@ class Parts:
                 if part == SOLUTION:
                     start = len(self.student), len(self.solution)
                 elif text.startswith(about.BEGIN):
-                    question = next(coming)
+                    question = next(coming, None)
                 elif part == NOWHERE:
                     self._add_check(question)
             elif part == TESTS:
