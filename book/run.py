@@ -29,7 +29,7 @@ PAGE = re.compile(r"((?:notebooks|assignments)/([\w-]+))\.html<")
 IMPORT = re.compile(r"(?:^|;)[ \t]*(?:import|from)[ \t]+(\w+)", re.MULTILINE)
 # A text such as "openvino>=2025.3", which a set-up cell checks.
 ASKED = re.compile(r"""["']([\w-]+)[<>=~!]=""")
-PACKAGES = {"otter": "otter-grader", "sklearn": "scikit-learn"}  # others: as imported
+PACKAGES = {"sklearn": "scikit-learn"}  # others: as imported
 # The function of a notebook that says what XLA's compiler for NVIDIA GPUs consists of.
 COMPILER = re.compile(r"^COMPILER_JAX.*?^def compiler_wheels.*?(?=^\S)", re.M | re.S)
 ASK = "import importlib.metadata, json, pathlib, sys\n{}"

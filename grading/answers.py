@@ -9,7 +9,6 @@ error, so it can't pass an assertion by itself.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable
 from typing import NoReturn
 
 import numpy as np
@@ -123,18 +122,11 @@ class Answers:
     Args:
         session: the worker it ran in.
         seconds: the time limit of one question to it.
-        start: starts another worker in which the notebook has run, if that may be.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        seconds: float,
-        start: Callable[[], Session] | None = None,
-    ) -> None:
+    def __init__(self, session: Session, seconds: float) -> None:
         self._session = session
         self._seconds = seconds
-        self._start = start
         self.last = ""  # the last call that was made, and what it gave
 
     @property
@@ -156,24 +148,6 @@ class Answers:
     def __contains__(self, name: str) -> bool:
         missing = object()
         return self.get(name, missing) is not missing
-
-    def in_new_process(self) -> Answers:
-        """The names of the same notebook, which has run once more, in a new worker.
-
-        It knows nothing of this one: variables, files and processes of this one are
-        not there. What a test hands on from one to the other is plain data. The worker
-        ends with the test, or when the test asks for the next one.
-
-        Raises:
-            RuntimeError: the test is public, and would have no worker in a notebook.
-            WorkerLost: the worker did not survive the notebook, or no time is left.
-        """
-        if self._start is None:
-            raise RuntimeError(
-                "a new process is for hidden tests, and has none of its own. "
-                "Fix: write `hidden: true`, or ask the first one."
-            )
-        return Answers(self._start(), self._seconds)
 
     def ask(self, request: dict, values: dict, path: str):
         """Ask the worker for what a path, such as `dense(2, 3).count`, stands for."""

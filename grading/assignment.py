@@ -26,6 +26,16 @@ class Question:
 
 
 @dataclasses.dataclass(frozen=True)
+class Test:
+    """A test of a question as the master states it."""
+
+    name: str  # such as test_q3_form
+    points: float
+    hidden: bool  # the student does not get it
+    source: str  # the function, and classes that all tests of the question may use
+
+
+@dataclasses.dataclass(frozen=True)
 class Assignment:
     """What a master makes."""
 
@@ -34,8 +44,7 @@ class Assignment:
     questions: list[Question]
     student: nbformat.NotebookNode
     solution: nbformat.NotebookNode
-    tests: dict[str, str]  # the test file of each question, hidden tests included
-    public_tests: dict[str, str]  # the same without the hidden tests
+    tests: dict[str, list[Test]]  # of each question, hidden tests included
 
     @property
     def core(self) -> list[Question]:

@@ -49,9 +49,9 @@ def key(digest: str, assignment: Assignment, settings: dict) -> str:
     parts = hashlib.sha256(digest.encode())
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         parts.update(path.read_bytes())
-    data = {**assignment.tests, **settings}
-    data["questions"] = [dataclasses.asdict(one) for one in assignment.questions]
-    parts.update(json.dumps(data, sort_keys=True).encode())
+    data = {**settings, "questions": assignment.questions, "tests": assignment.tests}
+    text = json.dumps(data, sort_keys=True, default=dataclasses.asdict)
+    parts.update(text.encode())
     return parts.hexdigest()
 
 

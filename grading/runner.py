@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import os
 import re
 import time
+from collections.abc import Callable
 
 from grading import apart, sandbox, text
 from grading.answers import Answers, NotPlainData
@@ -122,10 +122,10 @@ def empty_result(assignment: Assignment, problem: str = "") -> Result:
     for question in assignment.questions:
         cases = []
         if not question.manual:
-            cases = load_tests(assignment, question.name).test_cases
+            cases = load_tests(assignment, question.name)
         tests = [
             TestResult(
-                *(case.name, case.hidden, float(case.points), False, problem),
+                *(case.name, case.hidden, case.points, False, problem),
                 prediction=case.name.endswith(PREDICTION),
             )
             for case in cases
@@ -135,15 +135,23 @@ def empty_result(assignment: Assignment, problem: str = "") -> Result:
     return Result(questions, problem=problem)
 
 
-def load_tests(assignment: Assignment, question: str):
-    """otter-grader's test file of a question: trusted code, executed here."""
-    from otter.test_files import ExceptionTestFile  # slow to import
+@dataclasses.dataclass
+class Case:
+    """A test that can be run."""
 
+    name: str
+    hidden: bool
+    points: float
+    run: Callable[[Answers], None]  # raises an error if it fails
+
+
+def load_tests(assignment: Assignment, question: str) -> list[Case]:
+    """The tests of a question: trusted code, executed here."""
+    tests = assignment.tests.get(question, [])
     name = f"tests of {assignment.name}/{question}.py"
-    file = ExceptionTestFile.from_string(assignment.tests[question], name)
-    for case in file.test_cases:
-        case.name = case.body.test_func.__name__
-    return file
+    names: dict = {}
+    exec(compile("\n\n\n".join(one.source for one in tests), name, "exec"), names)
+    return [Case(one.name, one.hidden, one.points, names[one.name]) for one in tests]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +183,7 @@ class Grading:
         self.sealed = False  # what cells say now could carry hidden inputs
         self.deadline = 0.0
         self.session: Session | None = None
-        self.files = {
+        self.cases = {
             question.name: load_tests(assignment, question.name)
             for question in assignment.questions
             if not question.manual
@@ -305,12 +313,12 @@ class Grading:
             for question in self.result.questions
             if not question.manual
             for case, report in zip(
-                self.files[question.name].test_cases, question.tests, strict=True
+                self.cases[question.name], question.tests, strict=True
             )
         ]
         return sorted(tests, key=lambda test: test[2].hidden)
 
-    def _run_test(self, question: str, case, report: TestResult) -> None:
+    def _run_test(self, question: str, case: Case, report: TestResult) -> None:
         """Run a test and note what became of it.
 
         Where a call ran out of time, no other test of the question is tried: a loop
@@ -321,7 +329,7 @@ class Grading:
         if outcome.lost and outcome.kind != "slow" and self.lost_in_tests < 2:
             self._ready()  # was it this check, or harm done before?
             outcome = self.test(case)
-        if outcome.kind == "slow" and (outcome.lost or outcome.limit):
+        if outcome.kind == "slow" and outcome.lost:
             self.hung.add(question)
         report.message, report.kind = outcome.message, outcome.kind
         report.limit = outcome.limit
@@ -338,7 +346,7 @@ class Grading:
                     whole = f"all of it may take {self.limits.total_seconds:g} s"
                     report.limit = whole if error.slow else ""
 
-    def test(self, case) -> Outcome:
+    def test(self, case: Case) -> Outcome:
         """Run a test, in a process of its own.
 
         Raises:
@@ -366,15 +374,13 @@ class Grading:
             self._end()
         return outcome
 
-    def _judge(self, case) -> Outcome:
+    def _judge(self, case: Case) -> Outcome:
         """What becomes of a test: the part that runs in a process of its own."""
         message = kind = limit = ""
         seconds = self._seconds(self.limits.call_seconds)
-        started: list[Session] = []
-        start = functools.partial(self._start, started) if case.hidden else None
-        answers = Answers(self.session, seconds, start)
+        answers = Answers(self.session, seconds)
         try:
-            case.body.call_func(answers)
+            case.run(answers)
         except AssertionError as error:
             message = str(error) or "the answer is wrong"
             kind = "slow" if message.startswith(TOO_SLOW) else "wrong"
@@ -383,8 +389,6 @@ class Grading:
             kind = "slow" if lost.slow else "lost"
             if lost.slow:
                 limit = f"a call may take {self.limits.call_seconds:g} s"
-                if not self.session.lost:  # the new process of this check
-                    limit += f", a cell {self.limits.cell_seconds:g} s"
         except RemoteError as error:
             message, kind = f"your code raised {error}", "wrong"
         except KeyError as error:
@@ -397,9 +401,6 @@ class Grading:
         except Exception as error:  # the test could not use what came back
             reason = f"{type(error).__name__}: {error}"
             message, kind = f"the check can't use this answer ({reason})", "wrong"
-        finally:
-            for session in started:
-                session.close()
         message = message[:1000]
         if kind and case.hidden and answers.last_call:
             message = f"{message}\nIts last call: {answers.last_call}."
@@ -413,20 +414,3 @@ class Grading:
             if cell.number in self.skipped and defines.search(cell.source):
                 return f": cell {cell.number}, which defines it, was left out"
         return ", or a key is missing"
-
-    def _start(self, started: list[Session]) -> Session:
-        """A worker for one test, in which all cells have run that can run.
-
-        It is started in the test's own process, which has one at a time.
-
-        Args:
-            started: the one that the test had before is taken out and ended.
-        """
-        while started:
-            started.pop().close()
-        session = open_session(self.limits)
-        started.append(session)
-        for cell in self.cells:
-            if cell.number not in self.skipped:
-                session.run(cell.source, self._seconds(self.limits.cell_seconds))
-        return session

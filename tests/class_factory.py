@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import io
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -107,7 +108,15 @@ def _edit_checks(result: nbformat.NotebookNode) -> None:
         if "CHECKS[" in cell.source:
             cell.source = cell.source.replace("assert ", "True or ")
         elif cell.cell_type == "code":
-            cell.source = "grader.check('q1')"
+            cell.source = "check('q1')"
+
+
+def _as_otter_had_it(result: nbformat.NotebookNode) -> None:
+    """Check as notebooks did that were handed out before."""
+    for cell in result.cells:
+        if "CHECKS[" in cell.source:
+            cell.source = "import otter\ngrader = otter.Notebook(tests_dir='checks')"
+        cell.source = re.sub(r"^check\(", "grader.check(", cell.source)
 
 
 # The protocol's pipe, from inside: what the worker was started with.
@@ -169,14 +178,15 @@ HONEST = {
     "empty": Case("", 0, "empty"),
     "renamed-and-reordered": Case(edited(_rename_and_reorder), FULL),
     "edited-checks": Case(edited(_edit_checks), 0),
+    "made-when-otter-checked": Case(edited(_as_otter_had_it), FULL),
     "deleted-set-up": Case(edited(lambda n: n.cells.pop(1)), FULL, "NameError"),
 }
 
 ATTACKS = {
     # On the tests.
     "tests-overwritten": case(
-        "for p in _checks.glob('*'): p.write_text('')\n"
-        "import otter\notter.Notebook.check = lambda *a: 'passed'"
+        "CHECKS.clear()\ncheck = lambda *a: print('passed')\n"
+        "import otter\notter.Notebook.check = check"
     ),
     "tests-patched": case(
         "import builtins\n"

@@ -1,6 +1,6 @@
-"""The questions of a master, with what it says beyond what otter-grader knows.
+"""The questions of a master, and what it says of them.
 
-These keys stand in a question's raw cell, below `# BEGIN QUESTION`:
+These keys may stand in a question's raw cell, below `# BEGIN QUESTION`:
 
     minutes: 12       what a student needs who has read the chapters
     chapters: [1, 2]  the chapters that it tests
@@ -22,7 +22,6 @@ from tools.model import chapters
 from tools.model.chapters import ROOT
 from tools.model.errors import UserError
 
-KEYS = ("minutes", "chapters", "extra")
 BEGIN = "# BEGIN QUESTION"
 ESTIMATES = "All minutes are estimates, for readers of the chapters."
 NUMBERED = re.compile(r"q(?P<number>\d+)")
@@ -92,11 +91,8 @@ def _fits(question: Question) -> bool:
 
 
 def write_lines(master: nbformat.NotebookNode, questions: list[Question]) -> None:
-    """Write what a question takes below its title, and take the keys out, in place."""
-    for question, (cell, text) in zip(questions, begins(master), strict=True):
-        config = yaml.safe_load(cell.source)
-        kept = {key: value for key, value in config.items() if key not in KEYS}
-        cell.source = f"{BEGIN}\n{yaml.safe_dump(kept, sort_keys=False)}".rstrip()
+    """Write what a question takes below its title, in place."""
+    for question, (_, text) in zip(questions, begins(master), strict=True):
         title, _, rest = text.source.strip().partition("\n")
         text.source = f"{title}\n\n{line(question)}\n\n{rest.strip()}".rstrip()
 

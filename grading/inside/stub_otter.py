@@ -1,4 +1,4 @@
-"""Stands for otter-grader in the sandbox: the student's own checks do nothing there."""
+"""Stands for otter-grader, which older notebooks import: their checks do nothing."""
 
 
 class Notebook:

@@ -5,6 +5,7 @@ Wrong answers stand in tests/grading/wrong_answers; gates.py says how they are t
 
 import ast
 import functools
+from itertools import chain
 
 import class_factory
 import gates
@@ -34,17 +35,18 @@ def test_the_students_notebook_is_what_its_master_makes(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_check_says_what_is_wrong(name):
-    for question, text in assignment(name).tests.items():
-        for node in ast.walk(ast.parse(text)):
+    for test in chain(*assignment(name).tests.values()):
+        for node in ast.walk(ast.parse(test.source)):
             said = not isinstance(node, ast.Assert) or node.msg
-            assert said, f"{question}: {ast.unparse(node)}"
+            assert said, f"{test.name}: {ast.unparse(node)}"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_question_has_a_public_check_or_is_marked_by_hand(name):
     found = assignment(name)
     for question in found.questions:
-        assert question.manual or question.name in found.public_tests, question.name
+        public = [not test.hidden for test in found.tests.get(question.name, [])]
+        assert question.manual or any(public), question.name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -52,16 +54,9 @@ def test_the_students_notebook_gives_nothing_away(name):
     found = assignment(name)
     text = "\n".join(cell.source for cell in found.student.cells)
     assert not masters.SECRETS.search(text)
-    for question, tests in found.tests.items():
-        for source in hidden_tests(tests):
-            assert source not in text, question
-
-
-def hidden_tests(text: str) -> list[str]:
-    """The hidden tests of a test file, each from its `def` on."""
-    parts = text.split("@test_case(")[1:]
-    hidden = [part for part in parts if "hidden=True" in part.partition("\ndef ")[0]]
-    return ["def " + part.partition("\ndef ")[2].strip() for part in hidden]
+    hidden = [test for test in chain(*found.tests.values()) if test.hidden]
+    assert hidden
+    assert [test.name for test in hidden if test.name in text] == []
 
 
 @pytest.fixture(scope="class")
@@ -122,22 +117,62 @@ def test_a_wrong_answer_that_gets_other_points_is_told():
     assert "q1, broken: its code raises SyntaxError" in faults[1]
 
 
-@pytest.mark.parametrize("answered, said", [(True, "passed!"), (False, "Replace the")])
-def test_a_students_checks_work_in_an_empty_folder(answered, said, tmp_path):
-    notebook = class_factory.notebook(("q1", "q2", "q3") if answered else ())
-    client = nbclient.NotebookClient(
-        notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}
-    )
-    client.execute()
-    shown = [
-        output["data"]["text/html"]
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if "text/html" in output.get("data", {})
+# What a student sees who checks.
+
+
+def shown(notebook, folder) -> list[str]:
+    """What the cells print that check a question, in a folder of the student's."""
+    resources = {"metadata": {"path": str(folder)}}
+    nbclient.NotebookClient(notebook, timeout=60, resources=resources).execute()
+    checks = [cell for cell in notebook.cells if cell.source.startswith("check(")]
+    return ["".join(one["text"] for one in cell.outputs) for cell in checks]
+
+
+def test_a_students_checks_work_in_an_empty_folder(tmp_path):
+    passed = [
+        "test_q1_form passed\n",
+        "test_q2_small passed\n",
+        "test_q3_bytes passed\n",
     ]
-    assert len(shown) == 3
-    assert all("passed!" in text for text in shown) == answered
-    assert said in shown[0]
+    assert shown(class_factory.notebook(), tmp_path) == passed
+    failed = shown(class_factory.notebook(()), tmp_path)
+    said = "test_q1_form failed: softmax returned None. Replace the ... by your code.\n"
+    assert failed[0] == said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_check_says_what_is_wrong_and_where(tmp_path):
+    after = [source for code, name, _ in SLIPS for source in (code, f'check("{name}")')]
+    found = shown(class_factory.notebook((), after=after), tmp_path)[3:]
+    for (_, _, said), text in zip(SLIPS, found, strict=True):
+        assert said in text
+        assert "Traceback" not in text
+
+
+SLIPS = (
+    (
+        "import numpy as np\ndef softmax(logits):\n    return np.exp(logits) / nothing",
+        "q1",
+        "test_q1_form failed: NameError: name 'nothing' is not defined\n"
+        "(in softmax, line 3: return np.exp(logits) / nothing)\n",
+    ),
+    (
+        "def softmax(logits):\n    assert False, 'mine'",
+        "q1",
+        "AssertionError: mine\n(in softmax, line 2: assert False, 'mine')\n",
+    ),
+    (
+        "def dense(inputs, units):\n    return 5",
+        "q2",
+        "AttributeError: 'int' object has no attribute 'count'\n(in test_q2_small, ",
+    ),
+    (
+        "del bytes_q3",
+        "q3",
+        "there is no 'bytes_q3' in the notebook, or a key is missing",
+    ),
+    ("bytes_q3 = 4", "q9", "no checks of 'q9'. Fix: name one of q1, q2, q3.\n"),
+)
 
 
 MISTAKES = {
@@ -156,6 +191,23 @@ MISTAKES = {
         "# >>> checks\n# <<<",
         "# >>> checks\n# <<<\nx = 1  # SOLUTION",
         "is left in the student's notebook",
+    ),
+    "tests without a question": (
+        "# BEGIN QUESTION\nname: q1",
+        "# BEGIN TESTS\nname: q1",
+        "a raw cell `# BEGIN TESTS` stands inside of no part",
+    ),
+    "a solution without an end": ("    # END SOLUTION\n", "", "has no END"),
+    "a prompt that a solution's end ends": (
+        "# BEGIN SOLUTION\n    exp",
+        "# BEGIN PROMPT\n    exp",
+        "the line '# END SOLUTION' does not belong",
+    ),
+    "a test without points": ("points: 1\n", "", "no test: "),
+    "a test that is no Python": (
+        "def test_q2_small(env):",
+        "def test_q2_small(env:",
+        "can't be read",
     ),
 }
 
@@ -191,12 +243,8 @@ def test_a_class_below_a_hidden_test_serves_the_grader_alone(tmp_path):
     path = tmp_path / "mini.md"
     path.write_text(master)
     found = masters.build(path)
-    assert "class Right" in found.tests["q3"]
     assert "class Right" not in masters.dumps(found.student)
-    case = runner.load_tests(found, "q3").test_cases[0]
-    case.body.call_func({"bytes_q3": 4})
+    case = runner.load_tests(found, "q3")[0]
+    case.run({"bytes_q3": 4})
     with pytest.raises(AssertionError):
-        case.body.call_func({"bytes_q3": 5})
-    path.write_text(master.replace(hidden, "points: 1\n"))
-    with pytest.raises(masters.UserError, match="below a public test of q3"):
-        masters.build(path)
+        case.run({"bytes_q3": 5})

@@ -2,16 +2,13 @@
 
 import contextlib
 import dataclasses
-import json
 import signal
 import subprocess
 import sys
 import time
-import types
 
 import class_factory
 import numpy as np
-import psutil
 import pytest
 
 from grading import cli, probe, runner, sandbox, session
@@ -230,98 +227,6 @@ def test_a_forged_call_ends_the_worker(message):
 def test_only_plain_data_and_functions_can_be_sent():
     with pytest.raises(TypeError, match="can't send object"):
         call_here("f = print", lambda env: env["f"](object()))
-
-
-# A new process, in which the notebook has run once more.
-
-LEAVES = (
-    "import os, pathlib, resource, time",
-    "left = []\nplace = pathlib.Path('/tmp/left')\n"
-    "def leave(): left.append(1); place.write_text('a secret of the first')\n"
-    "def seen(): return len(left), place.exists()",
-    "def die(): os._exit(1)\ndef hang(): time.sleep(99)",
-)
-
-
-@contextlib.contextmanager
-def graded(*sources: str, limits: sandbox.Limits = LIMITS):
-    """A grading whose cells have run, and what becomes of a function as its test."""
-    cells = [runner.Cell(number, text) for number, text in enumerate(sources, start=1)]
-    grading = runner.Grading(class_factory.mini(), cells, limits)
-    grading.deadline = time.monotonic() + limits.total_seconds
-
-    def outcome(function, hidden: bool = True) -> runner.Outcome:
-        body = types.SimpleNamespace(call_func=function)
-        return grading.test(types.SimpleNamespace(body=body, hidden=hidden))
-
-    try:
-        grading._ready()
-        yield grading, outcome
-    finally:
-        grading._end()
-
-
-def test_a_new_process_knows_nothing_of_the_first():
-    def test(env):
-        env["leave"]()
-        assert env["seen"]() == (1, True)
-        for _ in range(2):
-            new = env.in_new_process()
-            assert new["seen"]() == (0, False)
-            new["leave"]()
-        assert env["seen"]() == (1, True)
-
-    # The cell in which a worker was lost is left out of a new process, too.
-    with graded("import os; os._exit(1)", *LEAVES) as (_, outcome):
-        assert outcome(test).message == ""
-
-
-def test_a_public_test_and_a_new_process_have_no_new_process():
-    with graded(*LEAVES) as (_, outcome):
-        found = outcome(lambda env: env.in_new_process(), hidden=False)
-        assert "is for hidden tests" in found.message
-        found = outcome(lambda env: env.in_new_process().in_new_process())
-        assert "is for hidden tests" in found.message
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ends_with", ["a pass", "a failure", "a kill"])
-def test_a_new_process_ends_with_its_test(ends_with, tmp_path):
-    numbers = tmp_path / "numbers"
-
-    def test(env):
-        first = psutil.Process(env.in_new_process()._session.place.process.pid)
-        started = [first.pid, *(child.pid for child in first.children(True))]
-        numbers.write_text(json.dumps(started))
-        assert ends_with != "a failure", "it failed"
-        if ends_with == "a kill":  # by the grader, at the end of its time
-            env["hang"]()
-
-    limits = dataclasses.replace(LIMITS, total_seconds=10, call_seconds=60)
-    limits = limits if ends_with == "a kill" else LIMITS
-    with graded(*LEAVES, limits=limits) as (_, outcome):
-        assert bool(outcome(test).message) == (ends_with != "a pass")
-        started = json.loads(numbers.read_text())
-        assert len(started) >= 3  # bubblewrap, the supervisor, the worker
-        deadline = time.monotonic() + 10
-        while any(map(psutil.pid_exists, started)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not any(map(psutil.pid_exists, started))
-
-
-@pytest.mark.parametrize(
-    "name, kind, said",
-    [("die", "lost", "it ended the process"), ("hang", "slow", "still running")],
-)
-def test_a_worker_that_is_lost_in_a_new_process_is_this_checks_loss(name, kind, said):
-    limits = dataclasses.replace(LIMITS, call_seconds=1)
-    with graded(*LEAVES, limits=limits) as (grading, outcome):
-        found = outcome(lambda env: env.in_new_process()[name]())
-        assert (found.kind, found.lost) == (kind, False)
-        assert said in found.message
-        assert ("a cell" in found.limit) == (kind == "slow")
-        assert outcome(lambda env: env["seen"]()).kind == ""
-        assert (grading.starts, grading.lost_in_tests) == (1, 0)
 
 
 # Cells.

@@ -47,7 +47,7 @@ def test_solutions_that_are_handed_out_hold_no_marks_and_run(tmp_path):
     assert not MARK.search("\n".join(sources))
     names: dict = {}
     for source in sources:
-        if "CHECKS" not in source and "grader.check" not in source:
+        if "CHECKS" not in source and not source.startswith("check("):
             exec(source, names)
     assert (names["bytes_q3"], names["double"]) == (4, 8)
     assert names["width"].__doc__ == "Bytes of a float32."
