@@ -121,12 +121,18 @@ class Parts:
         try:
             config = yaml.safe_load(found["config"])
             hidden = config.get("hidden", False)
-            return Test(found["name"], float(config["points"]), hidden, found["source"])
+            test = Test(found["name"], float(config["points"]), hidden, found["source"])
         except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
             raise UserError(
                 f"{self.path}: no test: {text[:80]!r}. "
                 "Fix: see CONTRIBUTING.md, A day: an assignment."
             ) from None
+        if not hidden and "\nclass " in test.source:
+            raise UserError(
+                f"{self.path}: a class stands below the public test {test.name}. "
+                "Fix: put it below a hidden one, which sees it."
+            )
+        return test
 
     def _sides(self, source: str) -> tuple[str, str]:
         """The code of a solution as the student gets it, and as it is solved."""

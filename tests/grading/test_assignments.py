@@ -248,3 +248,6 @@ def test_a_class_below_a_hidden_test_serves_the_grader_alone(tmp_path):
     case.run({"bytes_q3": 4})
     with pytest.raises(AssertionError):
         case.run({"bytes_q3": 5})
+    path.write_text(master.replace(hidden, "points: 1\n"))
+    with pytest.raises(masters.UserError, match="below the public test test_q3"):
+        masters.build(path)
