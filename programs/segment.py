@@ -14,6 +14,7 @@ class Segment(keras.Sequential):
     autocast = property(lambda self: False, lambda *_: None)  # its layers cast
 
     def call(self, values, training=None, mask=None):
+        """Run the layers; the backward pass runs them once more."""
         run, weights = super().call, self.trainable_variables
         others, moved = self.non_trainable_variables, []  # seeds, running averages
         before = [keras.ops.stop_gradient(v.value) for v in others]
