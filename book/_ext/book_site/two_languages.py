@@ -102,7 +102,8 @@ class Recipes(TwoLanguages):
             label = NAMES.get(engine) or self.say("any")
             part += nodes.paragraph("", label, classes=["recipe-engine"])
             if engine in files:
-                shell = f"curl -LO {self.config.html_baseurl}programs/{files[engine]}"
+                site = f"curl -LO {self.config.html_baseurl}programs/"
+                shell = "\n".join(site + file for file in files[engine].split())
                 shell += f"\n{fields['run']}" if "run" in fields else ""
                 part += nodes.literal_block(shell, shell, language="sh")
             for cell in code.get(engine, "").split():
