@@ -4,7 +4,8 @@ Use: `python ledger.py yourmodel.py --batch 32`; the file defines `model`, built
 compiled, and `batch`, (inputs, targets) as arrays. Or `from ledger import ledger,
 report` and `report(ledger(model, x, y, batch=32))`; import it before TensorFlow.
 It does not know your GPU: it runs small steps where the weights are (tried on a CPU
-alone, where 16-bit kernels may compute in 32, and JAX has no flash attention).
+alone, where 16-bit kernels may compute in 32, and where JAX has no flash attention
+and undoes rematerialisation).
 A kernel's room to work in (cuDNN's), CUDA's own memory and an allocator's fragments
 come on top. `plan.py` asks a GPU's compiler.
 """

@@ -33,6 +33,9 @@ def check(rank, world, device, optimizer=None):
         raise RuntimeError("SHARDED is for JAX: here each rank holds the whole state")
     if getattr(getattr(optimizer, "inner_optimizer", optimizer), "use_ema", False):
         raise RuntimeError("use_ema: the loops would not use the averages as fit does")
+    half = keras.config.dtype_policy().compute_dtype == "float16"
+    if half and not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        raise RuntimeError("mixed_float16: return a LossScaleOptimizer from network")
 
 
 def train(train_step, gather, rank, state, path="checkpoint.npz", settle=lambda: None):

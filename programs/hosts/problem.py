@@ -1,6 +1,7 @@
 """What is yours: the data, how they are read, the network and its loss."""
 
 import functools
+from concurrent.futures import ThreadPoolExecutor
 
 import keras
 import numpy as np
@@ -51,3 +52,14 @@ def rows(step, rank=0, world=1):
     epoch, position = divmod(step, EXAMPLES // BATCH)
     batch = order(epoch)[position * BATCH : (position + 1) * BATCH]
     return np.split(batch, world)[rank]  # an error if the parts are not equal
+
+
+reader, ahead = ThreadPoolExecutor(1), {}
+
+
+def batch(step, rank=0, world=1):
+    """A rank's examples of a step; those of the next are read meanwhile. Keep this."""
+    for n in (step, step + 1):
+        if n not in ahead and (n == step or n < STEPS):
+            ahead[n] = reader.submit(lambda n=n: examples(rows(n, rank, world)))
+    return ahead.pop(step).result()

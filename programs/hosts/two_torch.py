@@ -54,7 +54,7 @@ def settle():
 def train_step(step):
     """Take a step; the mean of the ranks' losses."""
     torch.manual_seed(step * world + rank)  # dropout is the same after a restart
-    arrays = problem.examples(problem.rows(step, rank, world))
+    arrays = problem.batch(step, rank, world)
     x, y = keras.tree.map_structure(lambda a: torch.from_numpy(a).to(DEVICE), arrays)
     parallel.zero_grad()
     each = problem.loss(y, parallel(x, training=True))

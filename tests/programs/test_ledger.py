@@ -176,3 +176,46 @@ def test_a_trained_model_stays_as_it_was_and_what_does_not_fit_is_refused(engine
         "frozen",
     )
     assert all(word in text for word, text in zip(words, said, strict=True)), said
+
+
+PLANS = """
+import json
+from ledger import XLA, ledger
+import keras, numpy as np
+
+def peak(model, *shape, dtype="float32", loss="mse"):
+    model.compile("adam", loss)
+    x = np.zeros(shape, dtype)
+    return ledger(model, x, x, batch=8)["peaks"][XLA][1]
+
+def convolutions():
+    rows = [
+        keras.layers.Conv2D(n, 3, padding="same", activation="relu" if n > 3 else None)
+        for n in [16] * 16 + [3]
+    ]
+    return keras.Sequential([keras.Input((224, 224, 3)), *rows])
+
+def blocks(count, width=768, heads=12):
+    text = keras.Input((512,), dtype="int32")
+    x = keras.layers.Embedding(1000, width)(text)
+    for _ in range(count):
+        normal = keras.layers.LayerNormalization()(x)
+        attention = keras.layers.MultiHeadAttention(heads, width // heads)
+        x = keras.layers.add([x, attention(normal, normal)])
+        hidden = keras.layers.LayerNormalization()(x)
+        hidden = keras.layers.Dense(4 * width, "gelu")(hidden)
+        x = keras.layers.add([x, keras.layers.Dense(width)(hidden)])
+    return keras.Model(text, keras.layers.Dense(1000)(x))
+
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+texts = [peak(blocks(n), 8, 512, dtype="int32", loss=loss) for n in (1, 2)]
+print(json.dumps([peak(convolutions(), 8, 224, 224, 3) / 2**20, texts[1] - texts[0]]))
+"""
+
+
+@pytest.mark.slow
+def test_jax_plans_what_a_card_took_and_more_than_must_be_kept():
+    network, block = on("jax", PLANS)
+    assert abs(network / 834.3 - 1) < 0.05  # book/measured-results.md: one H200
+    kept = 8 * 512 * (16 * 768 * 4 + 12 * 512 * 4)  # chapter 5, exercise 2
+    assert 2 < (block - 16 * (12 * 768**2 + 13 * 768)) / kept < 3
