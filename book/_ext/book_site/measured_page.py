@@ -311,7 +311,7 @@ def gain(plain: dict, result: dict) -> str:
     if not ("samples_s" in plain and "samples_s" in result):
         return ""
     before, after = quartiles(plain), quartiles(result)
-    overlap = before[0] <= after[2] and after[0] <= before[2]
+    overlap = before[0] <= after[2] and after[0] <= before[2] and plain is not result
     return f"{before[1] / after[1]:.2f}" + (" (noise)" if overlap else "")
 
 
