@@ -81,9 +81,14 @@ def build(path: Path) -> Assignment:
     student = _notebook(parts.student, set_up)
     _refuse_secrets(path, student)
     title = student.cells[0].source.partition("\n")[0].removeprefix("# ")
-    own = (path.stem, title, questions)
-    solution = _notebook(parts.solution, set_up)
-    assignment = Assignment(*own, student, solution, parts.tests)
+    assignment = Assignment(
+        name=path.stem,
+        title=title,
+        questions=questions,
+        student=student,
+        solution=_notebook(parts.solution, set_up),
+        tests=parts.tests,
+    )
     _check_points(path, assignment)
     for notebook in (assignment.student, assignment.solution):
         _put_head(notebook, colab(path), about.summary(assignment))
