@@ -359,7 +359,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("engine", JAX_FIRST)
-def test_sixteen_bits_come_back(engine, tmp_path):
+def test_sixteen_bits_come_back_and_no_number_replaces_nothing(engine, tmp_path):
     text = """
 import checkpoint, json, keras, numpy as np
 kinds = "bfloat16", "float16"
@@ -369,10 +369,16 @@ checkpoint.save("c.npz", 1, [], made)
 [v.assign([0, 0, 0]) for v in made]
 checkpoint.load("c.npz", made)
 after = [keras.ops.convert_to_numpy(v).astype("float32") for v in made]
-print(json.dumps([float(abs(a - b).max()) for a, b in zip(before, after)]))
+found = [float(abs(a - b).max()) for a, b in zip(before, after)]
+made[1].assign([0, np.nan, 0])
+try:
+    checkpoint.save("c.npz", 2, [], [keras.Variable([1]), *made])
+except ValueError as error:
+    found.append(str(error)[:6])
+print(json.dumps([*found, checkpoint.load("c.npz", made)[0]]))
 """
     folder = unpacked(engine, tmp_path / "set", {})
-    assert json.loads(alone(engine, folder, text)) == [0, 0]
+    assert json.loads(alone(engine, folder, text)) == [0, 0, "NaN in", 1]
 
 
 def test_each_set_holds_what_its_files_import_and_says_how_to_start():
