@@ -55,8 +55,8 @@ def _residual(layout):
     axis, options = (-1 if last else 1), {"padding": "same", "data_format": layout}
     x = start = keras.Input((16, 16, 3) if last else (3, 16, 16))
     for filters in (8, 12):
-        # 2 x 2, as 1 x 1 with strides of 2 and fewer than 16 channels ends training on a
-        # CPU: https://github.com/uxlfoundation/oneDNN/issues/6035
+        # 2 x 2: 1 x 1 with strides and under 16 channels can kill a process on a CPU
+        # (https://github.com/uxlfoundation/oneDNN/issues/6035).
         short = layers.Conv2D(filters, 2, 2, **options)(x)
         x = layers.Conv2D(filters, 3, 2, use_bias=False, **options)(x)
         x = layers.ReLU()(layers.BatchNormalization(axis=axis)(x))
