@@ -12,7 +12,7 @@ import gates
 import nbclient
 import pytest
 
-from grading import runner
+from grading import runner, sandbox
 from grading.assignment import Assignment
 from grading.author import masters
 from tools.model.chapters import ROOT
@@ -66,6 +66,14 @@ def solved(request):
         yield found
 
 
+@pytest.fixture(scope="class")
+def started(request):
+    """The same of a gate's starter."""
+    own = assignment(request.cls.name)
+    with gates.graded(own, own.student, sandbox.Limits()) as found:
+        yield found
+
+
 class Gate:
     """Runs an assignment in the sandbox; a class for each, so that they run apart."""
 
@@ -74,15 +82,15 @@ class Gate:
     def test_the_solution_scores_full_marks(self, solved):
         assert gates.solution(solved[1]) == []
 
-    def test_the_starter_runs_and_scores_nothing(self):
-        assert gates.starter(assignment(self.name)) == []
+    def test_the_starter_runs_and_scores_nothing(self, started):
+        assert gates.starter(started[1]) == []
 
     def test_no_test_passes_without_an_answer(self):
         assert gates.empty_answers(assignment(self.name)) == []
 
-    def test_the_printed_examples_alone_are_worth_a_tenth_at_most(self):
+    def test_the_printed_examples_alone_are_worth_a_tenth_at_most(self, started):
         answers = gates.known_wrong_answers(self.name)
-        assert gates.hard_coded(assignment(self.name), answers) == []
+        assert gates.hard_coded(assignment(self.name), started[0], answers) == []
 
     @pytest.mark.slow
     def test_wrong_answers_score_what_they_deserve(self, solved):
@@ -129,24 +137,21 @@ def shown(notebook, folder) -> list[str]:
 
 
 def test_a_students_checks_work_in_an_empty_folder(tmp_path):
-    passed = [
-        "test_q1_form passed\n",
-        "test_q2_small passed\n",
-        "test_q3_bytes passed\n",
-    ]
-    assert shown(class_factory.notebook(), tmp_path) == passed
-    failed = shown(class_factory.notebook(()), tmp_path)
-    said = "test_q1_form failed: softmax returned None. Replace the ... by your code.\n"
-    assert failed[0] == said
+    names = ("test_q1_form", "test_q2_small", "test_q3_bytes")
+    found = shown(class_factory.notebook(), tmp_path)
+    assert found == [f"{name} passed\n" for name in names]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_check_says_what_is_wrong_and_where(tmp_path):
     after = [source for code, name, _ in SLIPS for source in (code, f'check("{name}")')]
-    found = shown(class_factory.notebook((), after=after), tmp_path)[3:]
+    nothing, _, _, *found = shown(class_factory.notebook((), after=after), tmp_path)
+    said = "test_q1_form failed: softmax returned None. Replace the ... by your code.\n"
+    assert nothing == said
     for (_, _, said), text in zip(SLIPS, found, strict=True):
         assert said in text
         assert "Traceback" not in text
+    assert list(tmp_path.iterdir()) == []
 
 
 SLIPS = (
