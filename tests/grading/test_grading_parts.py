@@ -43,10 +43,6 @@ def inside(worker: session.Session, code: str) -> str:
     return error["message"] if error else worker.printed.decode().strip()
 
 
-def test_the_sandbox_works_here():
-    probe.check()
-
-
 def test_the_student_has_a_name_of_its_own_and_the_machine_an_address(worker):
     assert inside(worker, "import getpass; print(getpass.getuser())") == "student"
     address = "import socket; print(socket.gethostbyname(socket.gethostname()))"
@@ -218,7 +214,6 @@ def test_calls_without_end_come_to_an_end(lost):
 @pytest.mark.parametrize(
     "message",
     [
-        "'call': 0",
         "'call': 1000, 'arguments': {'$': 'no'}",
         "'call': 1000, 'arguments': [], 'named': {'$': 'function', 'number': 1}",
     ],
