@@ -113,26 +113,22 @@ def helpful(message: str) -> bool:
 
 @contextlib.contextmanager
 def graded(
-    assignment: Assignment, notebook: nbformat.NotebookNode, limits: sandbox.Limits
+    assignment: Assignment, notebook: str = "solution"
 ) -> Iterator[tuple[runner.Grading, Result]]:
-    """The grading of a notebook, its worker still there, and its result."""
-    grading = runner.Grading(assignment, cells(notebook), limits)
+    """The grading of its solution or `student`, its worker still there, and its result.
+
+    The slow originals among the wrong answers get their zero, and are not stopped,
+    where other programs run beside them; a solution's worker answers all of them.
+    """
+    patient = {"call_seconds": 600, "total_seconds": 3600}
+    limits = sandbox.Limits(**(patient if notebook == "solution" else {}))
+    grading = runner.Grading(assignment, cells(getattr(assignment, notebook)), limits)
     grading._end = lambda: None  # it ends below, after the wrong answers
     try:
         yield grading, grading.grade(SECRET)
     finally:
         if grading.session is not None:
             grading.session.close()
-
-
-def solved(assignment: Assignment):
-    """The grading of an assignment's solution, as above.
-
-    The slow originals among the wrong answers get their zero, and are not stopped,
-    where other programs run beside them; one worker answers all of them.
-    """
-    limits = sandbox.Limits(call_seconds=600, total_seconds=3600)
-    return graded(assignment, assignment.solution, limits)
 
 
 def known_wrong_answers(name: str) -> list[dict]:
@@ -188,13 +184,7 @@ def _score(grading: runner.Grading, answer: dict) -> float | str:
 def hard_coded(
     assignment: Assignment, starter: runner.Grading, answers: list[dict]
 ) -> list[str]:
-    """What is wrong with a notebook that has the printed examples and nothing else.
-
-    Args:
-        assignment: what it answers.
-        starter: the grading of its starter, below which the examples run.
-        answers: wrong ones; those with `public` pass all public checks of a question.
-    """
+    """What is wrong with a starter that has the printed examples and nothing else."""
     cheap = {one["question"]: one["code"] for one in answers if one.get("public")}
     for code in cheap.values():
         starter.session.run(code, 60)

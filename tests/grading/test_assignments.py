@@ -11,8 +11,9 @@ import class_factory
 import gates
 import nbclient
 import pytest
+from test_handing_out import MARK
 
-from grading import runner, sandbox
+from grading import runner
 from grading.assignment import Assignment
 from grading.author import masters
 from tools.model.chapters import ROOT
@@ -50,8 +51,10 @@ def test_each_question_has_a_public_check_or_is_marked_by_hand(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_students_notebook_gives_nothing_away(name):
+def test_the_students_notebook_gives_nothing_away_and_no_solution_holds_a_mark(name):
     found = assignment(name)
+    for cell in found.solution.cells:
+        assert not MARK.search(cell.source), cell.source
     text = "\n".join(cell.source for cell in found.student.cells)
     assert not masters.SECRETS.search(text)
     hidden = [test for test in chain(*found.tests.values()) if test.hidden]
@@ -62,15 +65,14 @@ def test_the_students_notebook_gives_nothing_away(name):
 @pytest.fixture(scope="class")
 def solved(request):
     """The grading of a gate's solution, its worker still there, and its result."""
-    with gates.solved(assignment(request.cls.name)) as found:
+    with gates.graded(assignment(request.cls.name)) as found:
         yield found
 
 
 @pytest.fixture(scope="class")
 def started(request):
     """The same of a gate's starter."""
-    own = assignment(request.cls.name)
-    with gates.graded(own, own.student, sandbox.Limits()) as found:
+    with gates.graded(assignment(request.cls.name), "student") as found:
         yield found
 
 
@@ -118,7 +120,7 @@ WRONG_ANSWERS = [
 
 @class_factory.NEEDS_SANDBOX
 def test_a_wrong_answer_that_gets_other_points_is_told():
-    with gates.solved(class_factory.mini()) as (grading, _):
+    with gates.graded(class_factory.mini()) as (grading, _):
         faults = gates.wrong_answers(grading, WRONG_ANSWERS)
     assert len(faults) == 2
     assert faults[0] == "q3, four: 1.0"
@@ -137,9 +139,8 @@ def shown(notebook, folder) -> list[str]:
 
 
 def test_a_students_checks_work_in_an_empty_folder(tmp_path):
-    names = ("test_q1_form", "test_q2_small", "test_q3_bytes")
-    found = shown(class_factory.notebook(), tmp_path)
-    assert found == [f"{name} passed\n" for name in names]
+    passed = [f"test_{name} passed\n" for name in ("q1_form", "q2_small", "q3_bytes")]
+    assert shown(class_factory.notebook(), tmp_path) == passed
     assert list(tmp_path.iterdir()) == []
 
 
