@@ -409,6 +409,7 @@ ATTACKS = {
 }
 
 ALL = {**HONEST, **ATTACKS}
+SMALL = {name: HONEST[name] for name in ("correct", "wrong", "empty")}
 
 
 def write_all(folder: Path, cases: dict[str, Case] = ALL) -> None:

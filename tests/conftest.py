@@ -22,6 +22,5 @@ def handed_in(tmp_path):
     """A folder in which a small class has handed in, below `in`."""
     import class_factory  # slow to import
 
-    cases = {name: class_factory.HONEST[name] for name in ("correct", "wrong", "empty")}
-    class_factory.write_all(tmp_path / "in", cases)
+    class_factory.write_all(tmp_path / "in", class_factory.SMALL)
     return tmp_path

@@ -94,10 +94,8 @@ def _errors(result: Result) -> list[str]:
     ]
 
 
-def starter(assignment: Assignment) -> list[str]:
+def starter(result: Result) -> list[str]:
     """What is wrong with a starter: it must run, get nothing, and be told why."""
-    grading = runner.Grading(assignment, cells(assignment.student), sandbox.Limits())
-    result = grading.grade(SECRET)
     said = _errors(result)
     for question in result.questions:
         for test in question.tests:
@@ -114,14 +112,17 @@ def helpful(message: str) -> bool:
 
 
 @contextlib.contextmanager
-def solved(assignment: Assignment) -> Iterator[tuple[runner.Grading, Result]]:
-    """The grading of an assignment's solution, its worker still there, and its result.
+def graded(
+    assignment: Assignment, notebook: str = "solution"
+) -> Iterator[tuple[runner.Grading, Result]]:
+    """The grading of its solution or `student`, its worker still there, and its result.
 
     The slow originals among the wrong answers get their zero, and are not stopped,
-    where other programs run beside them; one worker answers all of them.
+    where other programs run beside them; a solution's worker answers all of them.
     """
-    limits = sandbox.Limits(call_seconds=600, total_seconds=3600)
-    grading = runner.Grading(assignment, cells(assignment.solution), limits)
+    patient = {"call_seconds": 600, "total_seconds": 3600}
+    limits = sandbox.Limits(**(patient if notebook == "solution" else {}))
+    grading = runner.Grading(assignment, cells(getattr(assignment, notebook)), limits)
     grading._end = lambda: None  # it ends below, after the wrong answers
     try:
         yield grading, grading.grade(SECRET)
@@ -180,17 +181,16 @@ def _score(grading: runner.Grading, answer: dict) -> float | str:
     return question.score
 
 
-def hard_coded(assignment: Assignment, answers: list[dict]) -> list[str]:
-    """What is wrong with a notebook that has the printed examples and nothing else.
-
-    Args:
-        assignment: what it answers.
-        answers: wrong ones; those with `public` pass all public checks of a question.
-    """
+def hard_coded(
+    assignment: Assignment, starter: runner.Grading, answers: list[dict]
+) -> list[str]:
+    """What is wrong with a starter that has the printed examples and nothing else."""
     cheap = {one["question"]: one["code"] for one in answers if one.get("public")}
-    own = cells(assignment.student)
-    own += [Cell(len(own) + n, code) for n, code in enumerate(cheap.values(), start=1)]
-    result = runner.Grading(assignment, own, sandbox.Limits()).grade(SECRET)
+    for code in cheap.values():
+        starter.session.run(code, 60)
+    grading = runner.Grading(assignment, [], sandbox.Limits())
+    grading.session = starter.session
+    result = grading.grade(SECRET)
     said = []
     for question in result.questions:
         if not question.manual and question.name not in cheap:

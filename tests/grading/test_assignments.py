@@ -11,6 +11,7 @@ import class_factory
 import gates
 import nbclient
 import pytest
+from test_handing_out import MARK
 
 from grading import runner
 from grading.assignment import Assignment
@@ -50,8 +51,10 @@ def test_each_question_has_a_public_check_or_is_marked_by_hand(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_students_notebook_gives_nothing_away(name):
+def test_the_students_notebook_gives_nothing_away_and_no_solution_holds_a_mark(name):
     found = assignment(name)
+    for cell in found.solution.cells:
+        assert not MARK.search(cell.source), cell.source
     text = "\n".join(cell.source for cell in found.student.cells)
     assert not masters.SECRETS.search(text)
     hidden = [test for test in chain(*found.tests.values()) if test.hidden]
@@ -62,7 +65,14 @@ def test_the_students_notebook_gives_nothing_away(name):
 @pytest.fixture(scope="class")
 def solved(request):
     """The grading of a gate's solution, its worker still there, and its result."""
-    with gates.solved(assignment(request.cls.name)) as found:
+    with gates.graded(assignment(request.cls.name)) as found:
+        yield found
+
+
+@pytest.fixture(scope="class")
+def started(request):
+    """The same of a gate's starter."""
+    with gates.graded(assignment(request.cls.name), "student") as found:
         yield found
 
 
@@ -74,15 +84,15 @@ class Gate:
     def test_the_solution_scores_full_marks(self, solved):
         assert gates.solution(solved[1]) == []
 
-    def test_the_starter_runs_and_scores_nothing(self):
-        assert gates.starter(assignment(self.name)) == []
+    def test_the_starter_runs_and_scores_nothing(self, started):
+        assert gates.starter(started[1]) == []
 
     def test_no_test_passes_without_an_answer(self):
         assert gates.empty_answers(assignment(self.name)) == []
 
-    def test_the_printed_examples_alone_are_worth_a_tenth_at_most(self):
+    def test_the_printed_examples_alone_are_worth_a_tenth_at_most(self, started):
         answers = gates.known_wrong_answers(self.name)
-        assert gates.hard_coded(assignment(self.name), answers) == []
+        assert gates.hard_coded(assignment(self.name), started[0], answers) == []
 
     @pytest.mark.slow
     def test_wrong_answers_score_what_they_deserve(self, solved):
@@ -110,7 +120,7 @@ WRONG_ANSWERS = [
 
 @class_factory.NEEDS_SANDBOX
 def test_a_wrong_answer_that_gets_other_points_is_told():
-    with gates.solved(class_factory.mini()) as (grading, _):
+    with gates.graded(class_factory.mini()) as (grading, _):
         faults = gates.wrong_answers(grading, WRONG_ANSWERS)
     assert len(faults) == 2
     assert faults[0] == "q3, four: 1.0"
@@ -129,24 +139,20 @@ def shown(notebook, folder) -> list[str]:
 
 
 def test_a_students_checks_work_in_an_empty_folder(tmp_path):
-    passed = [
-        "test_q1_form passed\n",
-        "test_q2_small passed\n",
-        "test_q3_bytes passed\n",
-    ]
+    passed = [f"test_{name} passed\n" for name in ("q1_form", "q2_small", "q3_bytes")]
     assert shown(class_factory.notebook(), tmp_path) == passed
-    failed = shown(class_factory.notebook(()), tmp_path)
-    said = "test_q1_form failed: softmax returned None. Replace the ... by your code.\n"
-    assert failed[0] == said
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_check_says_what_is_wrong_and_where(tmp_path):
     after = [source for code, name, _ in SLIPS for source in (code, f'check("{name}")')]
-    found = shown(class_factory.notebook((), after=after), tmp_path)[3:]
+    nothing, _, _, *found = shown(class_factory.notebook((), after=after), tmp_path)
+    said = "test_q1_form failed: softmax returned None. Replace the ... by your code.\n"
+    assert nothing == said
     for (_, _, said), text in zip(SLIPS, found, strict=True):
         assert said in text
         assert "Traceback" not in text
+    assert list(tmp_path.iterdir()) == []
 
 
 SLIPS = (

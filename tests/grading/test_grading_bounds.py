@@ -71,7 +71,7 @@ def test_memory_of_each_kind_is_bounded(code):
     assert loses(code) == "it used more than 0.25 GiB of memory"
 
 
-def test_pages_that_processes_share_count_once():
+def test_pages_that_processes_share_count_once(spared):
     code = (
         "import os, time\nhoard = bytearray(2**26)\n"
         "children = []\n"
@@ -81,8 +81,7 @@ def test_pages_that_processes_share_count_once():
         "    children.append(child)\n"
         "for child in children: os.waitpid(child, 0)"
     )
-    with worker() as inside:
-        assert inside.run(code, 20) is None
+    assert spared.run(code, 20) is None
 
 
 HIDDEN = {
@@ -106,23 +105,29 @@ HIDDEN = {
 }
 
 
+CALL = """import ctypes, os
+def call(*arguments):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(*arguments) < 0:
+        raise OSError(ctypes.get_errno(), 'refused')
+"""
+
+
+@pytest.fixture(scope="module")
+def spared():
+    """A worker for what harms none."""
+    with worker() as inside:
+        yield inside
+
+
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the calls' numbers differ")
 @pytest.mark.parametrize("code", HIDDEN.values(), ids=HIDDEN)
-def test_memory_that_nobody_could_count_and_the_cores_of_others_are_refused(code):
-    call = (
-        "import ctypes, os\n"
-        "def call(*arguments):\n"
-        "    libc = ctypes.CDLL(None, use_errno=True)\n"
-        "    if libc.syscall(*arguments) < 0:\n"
-        "        raise OSError(ctypes.get_errno(), 'refused')\n"
-    )
-    with worker() as inside:
-        error = inside.run(call + code, 20)
-    assert error is not None
-    assert error["type"] == "PermissionError", error
+def test_what_nobody_could_count_and_the_cores_of_others_are_refused(code, spared):
+    error = spared.run(CALL + code, 20)
+    assert error and error["type"] == "PermissionError", error
 
 
-def test_sockets_of_other_families_are_refused():
+def test_sockets_of_other_families_are_refused(spared):
     """AF_VSOCK would reach the hypervisor; AF_ALG has had holes in the kernel."""
     code = (
         "import socket\n"
@@ -136,24 +141,22 @@ def test_sockets_of_other_families_are_refused():
         "         if opens(make, f, kind)}\n"
         "raise RuntimeError(sorted(found))"
     )
-    with worker() as inside:
-        assert inside.run(code, 20)["message"] == "[1, 2, 10, 16]"
+    assert spared.run(code, 20)["message"] == "[1, 2, 10, 16]"
 
 
-def test_memory_of_a_device_that_would_stay_is_not_to_be_had():
+def test_memory_of_a_device_that_would_stay_is_not_to_be_had(spared):
     code = (
         "import mmap\n"
         "with open('/dev/zero', 'r+b') as file:\n"
         "    print(file.read(4))\n"
         "    mmap.mmap(file.fileno(), 2**20)"
     )
-    with worker() as inside:
-        error = inside.run(code, 20)
-        assert inside.printed.startswith(b"b'\\x00\\x00\\x00\\x00'\n")
-        assert error["type"] == "OSError"
+    error = spared.run(code, 20)
+    assert spared.printed.startswith(b"b'\\x00\\x00\\x00\\x00'\n")
+    assert error["type"] == "OSError"
 
 
-def test_every_process_inside_is_confined():
+def test_every_process_inside_is_confined(spared):
     """The first one, too: a student's code could take it over."""
     code = (
         "import glob, os, re\n"
@@ -165,9 +168,8 @@ def test_every_process_inside_is_confined():
         "    print(re.findall(r'Seccomp:.(.)|NoNewPrivs:.(.)', status),\n"
         "          re.findall(r'Max processes +(\\d+)', limits))"
     )
-    with worker() as inside:
-        assert inside.run(code, 20) is None
-        lines = set(inside.printed.decode().splitlines())
+    assert spared.run(code, 20) is None
+    lines = set(spared.printed.decode().splitlines())
     assert lines == {"[('', '1'), ('2', '')] ['400']"}
 
 
@@ -332,24 +334,23 @@ def test_nothing_runs_while_nothing_is_asked():
         os.sched_setaffinity(0, cores)
 
 
-def test_what_was_held_still_goes_on():
+def test_what_was_held_still_goes_on(spared):
     count = (
         "import threading, time\nn = 0\n"
         "def run():\n    global n\n    while True:\n        n += 1\n"
         "        time.sleep(0.01)\n"
         "threading.Thread(target=run, daemon=True).start()\ntime.sleep(0.2)"
     )
-    with worker() as inside:
-        assert inside.run(count, 20) is None
-        before = inside.ask({"do": "get", "name": "n"}, {}, 5, None)
-        time.sleep(1)
-        after = inside.ask({"do": "get", "name": "n"}, {}, 5, None)
-        assert 0 < before <= after < before + 20  # running, it would be 100 further
-        assert inside.run("m = n\ntime.sleep(0.5)\nm = n - m", 20) is None
-        assert inside.ask({"do": "get", "name": "m"}, {}, 5, None) > 5
+    assert spared.run(count, 20) is None
+    before = spared.ask({"do": "get", "name": "n"}, {}, 5, None)
+    time.sleep(1)
+    after = spared.ask({"do": "get", "name": "n"}, {}, 5, None)
+    assert 0 < before <= after < before + 20  # running, it would be 100 further
+    assert spared.run("m = n\ntime.sleep(0.5)\nm = n - m", 20) is None
+    assert spared.ask({"do": "get", "name": "m"}, {}, 5, None) > 5
 
 
-def test_the_first_process_can_be_neither_ended_nor_slowed_nor_read():
+def test_the_first_process_can_be_neither_ended_nor_slowed_nor_read(spared):
     code = (
         "import os, resource, signal\n"
         "for number in range(1, 65):\n"
@@ -370,9 +371,8 @@ def test_the_first_process_can_be_neither_ended_nor_slowed_nor_read():
         "    except PermissionError: pass\n"
         "raise RuntimeError(done)"
     )
-    with worker() as inside:
-        assert inside.run(code, 20)["message"] == "[]"
-        assert inside.run("x = 1", 20) is None
+    assert spared.run(code, 20)["message"] == "[]"
+    assert spared.run("x = 1", 20) is None
 
 
 @pytest.mark.parametrize("children", [0, 1])

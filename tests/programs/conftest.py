@@ -3,7 +3,6 @@
 import json
 import os
 
-import ordinary
 import pytest
 
 from tools.model.chapters import ROOT
@@ -18,6 +17,8 @@ def tried():
     It takes a program's name, an engine, and for each model "right" or the reason of
     the refusal; what is no ordinary model is left out.
     """
+
+    import ordinary  # and with it Keras, which is slow
 
     def tried(program: str, engine: str, seen: dict[str, str]) -> None:
         record = json.loads(RECORD.read_text()) if RECORD.exists() else {}

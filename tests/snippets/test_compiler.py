@@ -192,16 +192,13 @@ def calls(card, dtype):
 """
 
 
-def test_keras_chooses_attention_as_on_the_card(ask):
+def test_keras_chooses_attention_as_on_the_card_while_it_is_traced(ask):
     cards = "T4", "A100 40 GB", "H100", "T4"  # the same function, one after the other
     ask(ATTENTION)
     found = ask(f"answer = [calls(card, 'float16') for card in {cards}]")
     assert found == [False, True, True, False]
     assert ask("answer = calls('H100', 'float32')") is False
-
-
-def test_after_the_trace_keras_finds_this_machine_again(ask):
-    ask(ATTENTION + "calls('H100', 'float16')")
+    # After the trace Keras finds this machine again.
     assert ask("answer = jax.default_backend()") == "cpu"
     ones = "jnp.ones((2, 8, 4, 64), 'float16')"
     assert ask(f"answer = list(attention({ones}).shape)") == [2, 8, 4, 64]
