@@ -1,6 +1,7 @@
 import os
 
 os.environ["KERAS_BACKEND"] = "torch"  # or "jax"
+os.environ["KERAS_TORCH_DEVICE"] = "cpu"
 import keras
 import numpy as np
 

@@ -1,6 +1,7 @@
 import os
 
 os.environ["KERAS_BACKEND"] = "jax"
+os.environ["JAX_PLATFORMS"] = "cpu"
 import keras
 import numpy as np
 
