@@ -24,11 +24,12 @@ def whole(variable, rank=0):
 def save(path, step, losses, state, rank=0):
     """Replace the file; the old one stays until the new is complete. All ranks call.
 
-    A state with NaN is an error on all of them, and the old file stays.
+    A state with NaN or infinity is an error on all of them, and the old file stays.
     """
     for variable in state:
-        if keras.ops.any(keras.ops.isnan(variable)):
-            raise ValueError(f"NaN in {variable.path}; {path} is from before it")
+        if not keras.ops.all(keras.ops.isfinite(variable)):
+            name = getattr(variable, "path", "an array")
+            raise ValueError(f"{name} is not finite; {path} is from before")
     arrays = [whole(variable, rank) for variable in state]  # one after the other
     if rank != 0:
         return

@@ -51,4 +51,5 @@ if __name__ == "__main__":
     batches = [np.arange(problem.EXAMPLES)[n : n + problem.BATCH] for n in every]
     outputs = zip(*[predict(rows) for rows in batches])
     if rank == 0:
-        np.savez("predictions.npz", *[np.concatenate(parts) for parts in outputs])
+        arrays = [checkpoint.whole(np.concatenate(parts)) for parts in outputs]
+        np.savez("predictions.npz", *arrays)
