@@ -370,9 +370,10 @@ checkpoint.save("c.npz", 1, [], made)
 checkpoint.load("c.npz", made)
 after = [keras.ops.convert_to_numpy(v).astype("float32") for v in made]
 found = [float(abs(a - b).max()) for a, b in zip(before, after)]
+steps = keras.Variable(2, trainable=False, dtype="int32")
 made[1].assign([0, np.inf, 0])
 try:
-    checkpoint.save("c.npz", 2, [], [keras.Variable([1]), *made])
+    checkpoint.save("c.npz", 2, [], [steps, *made])
 except ValueError as error:
     found.append("is not finite; c.npz" in str(error))
 print(json.dumps([*found, checkpoint.load("c.npz", made)[0]]))
