@@ -1,7 +1,8 @@
 """Time all-reduces between the hosts: print L, W and what they predict; PyTorch.
 
 Run `bash start_torch.sh 0 10.0.0.1 eth0 links.py`, and so on the second host. In a
-job, write `../links.py` in place of `../torch_worker.py` into `train.sbatch`.
+job, write `../links.py` in place of `../torch_worker.py` into `train.sbatch`, and `#`
+before its last line, which wants a checkpoint.
 """
 
 import os

@@ -6,6 +6,6 @@ import problem
 model, optimizer, state = problem.network()
 step, losses = checkpoint.load("checkpoint.npz", state)
 if not step:
-    raise SystemExit("no step yet: fit_jax.py writes checkpoint.npz at its end")
+    raise SystemExit("no checkpoint.npz here yet; fit_jax.py writes it at its end")
 model.save("model.keras")
 print("model.keras has", step, "of", problem.STEPS, "steps")
