@@ -3,8 +3,6 @@
 Run `bash start_jax.sh 0 fit_jax.py` and, on the second host, with 1 in place of 0.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 from jax_worker import gather, rank, state, world  # first: it connects
 
 # isort: split
@@ -26,7 +24,7 @@ class Mine(keras.utils.PyDataset):
 
     def __init__(self, batches):
         super().__init__()
-        self.batches, self.reader, self.ahead = batches, ThreadPoolExecutor(1), {}
+        self.batches, self.ahead = batches, {}
 
     def __len__(self):
         return len(self.batches)
@@ -35,7 +33,7 @@ class Mine(keras.utils.PyDataset):
         for soon in range(step, min(step + 2, len(self))):
             if soon not in self.ahead:
                 rows = self.batches[soon]
-                self.ahead[soon] = self.reader.submit(problem.examples, rows)
+                self.ahead[soon] = problem.reader.submit(problem.examples, rows)
         return self.ahead.pop(step).result()
 
 
